@@ -1,0 +1,45 @@
+"""What can go wrong, for people: every message is one line that says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class SieveError(Exception):
+    """Base of every error svmsieve raises on purpose. ``cli`` prints it as one line and exits with 1."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from the fields, so that an error raised on a worker arrives whole."""
+        return _rebuild, (type(self), self.args, self.__dict__.copy())
+
+
+class DataError(SieveError, ValueError):
+    """Input that cannot be used, with the file and the line or row where it stands."""
+
+    def __init__(self, problem: str, *, path: str = "", row: int | None = None, unit: str = "row") -> None:
+        self.problem, self.path, self.row, self.unit = problem, path, row, unit
+        where = ", ".join(part for part in (path, f"{unit} {row}" if row is not None else "") if part)
+        super().__init__(f"{where}: {problem}" if where else problem)
+
+
+class DatasetError(SieveError, ValueError):
+    """A data set directory that is unfinished, damaged, locked or not one at all."""
+
+
+class RegistryError(SieveError, LookupError):
+    """A name that ``datasets.yaml`` does not have, or an entry that cannot be used as it stands."""
+
+
+class FetchError(SieveError, OSError):
+    """A download that failed or whose content is not what was recorded."""
+
+
+class EngineError(SieveError, RuntimeError):
+    """A pass that could not run: an unknown scheduler, a cluster that does not answer, a lost worker."""
+
+
+def _rebuild(kind: type[SieveError], args: tuple[Any, ...], fields: dict[str, Any]) -> SieveError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
