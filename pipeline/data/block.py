@@ -1,0 +1,122 @@
+"""A block: consecutive rows of one source file, checked and tidy, before labels become signs and rows become shards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeline.data import tidy as t
+from pipeline.data.labels import RawLabels
+from pipeline.errors import DataError
+
+LARGEST_FEATURES = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a block's rows stand in their file: ``lines[i]``, or ``first + i`` where rows are not lines."""
+
+    path: str
+    first: int = 1
+    lines: np.ndarray | None = None
+    columns: tuple[str, ...] | None = None
+
+    def named(self, index: int, base: int) -> str:
+        """Name a feature (0-based here) as the file does: by its column, or by its index."""
+        return f"column '{self.columns[index]}'" if self.columns else f"index {index + base}"
+
+    def error(self, row: int, problem: str) -> DataError:
+        """Return the error for a row of the block."""
+        if self.lines is not None:
+            return DataError(problem, path=self.path, row=int(self.lines[row]), unit="line")
+        return DataError(problem, path=self.path, row=self.first + row)
+
+
+@dataclass(frozen=True)
+class ReadRules:
+    """How indices are read: ``base`` (None: 1 until a 0 is seen), how many features there may be, duplicates."""
+
+    base: int | None = None
+    features: int | None = None
+    add_duplicates: bool = False
+
+    @property
+    def assumed_base(self) -> int:
+        """The base that is subtracted while reading."""
+        return 1 if self.base is None else self.base
+
+
+@dataclass(frozen=True)
+class Block:
+    """Tidy CSR rows with raw labels. ``indptr`` is int64 here; ``smallest``/``largest`` are 0-based indices.
+
+    ``values`` are float32 where every one of them is exactly that, else float64.
+    """
+
+    origin: Origin
+    labels: RawLabels
+    costs: np.ndarray
+    norms: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    smallest: int
+    largest: int
+    source_bytes: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.norms.size
+
+    def with_source_bytes(self, count: int) -> Block:
+        """Say how many bytes of the source this block stands for."""
+        return replace(self, source_bytes=count)
+
+
+def make_block(
+    origin: Origin,
+    labels: RawLabels,
+    csr: tuple[np.ndarray, np.ndarray, np.ndarray],
+    rules: ReadRules,
+    costs: np.ndarray | None = None,
+) -> Block:
+    """Check and tidy (indptr, 0-based indices, values), which this function may change, into a block.
+
+    Raises DataError with file and line or row for anything no SVM should be trained on.
+    """
+    indptr, indices, values = csr
+    n_rows = indptr.size - 1
+    if costs is None:
+        costs = np.ones(n_rows)
+    bad_costs = np.flatnonzero(~((costs > 0) & np.isfinite(costs)))
+    if bad_costs.size:
+        row = int(bad_costs[0])
+        raise origin.error(row, f"weight {costs[row]:g} is not a positive finite number; drop the row or correct it")
+    norms = np.empty(n_rows)
+    lowest = -1 if rules.base is None else 0
+    limit = LARGEST_FEATURES if rules.features is None else rules.features
+    status, row, entry, kept, smallest, largest, lossless = t.tidy(
+        indptr, indices, values, norms, lowest, limit, rules.add_duplicates
+    )
+    if status != t.OK:
+        name = origin.named(int(indices[entry]), rules.assumed_base)
+        raise origin.error(row, _problem(status, name, values[entry], rules))
+    kept_values = values[:kept].astype(np.float32) if lossless else values[:kept]
+    return Block(origin, labels, costs, norms, indptr, indices[:kept], kept_values, int(smallest), int(largest))
+
+
+def _problem(status: int, name: str, value: float, rules: ReadRules) -> str:
+    if status == t.NOT_FINITE:
+        return f"the value of {name} is {value}; values must be finite: clean or drop the row"
+    if status == t.INDEX_TOO_LOW:
+        hint = "; pass --index-base 0 if indices count from 0" if name == "index 0" else "; correct the row"
+        return f"{name} is below {rules.base or 0}{hint}"
+    if status == t.INDEX_TOO_HIGH and rules.features is not None:
+        return f"{name} is beyond the {rules.features} features; raise --features or drop the entry"
+    if status == t.INDEX_TOO_HIGH:
+        return f"{name} is beyond {LARGEST_FEATURES}, the most there can be; renumber the features"
+    if status == t.DUPLICATE:
+        return f"{name} stands twice in the row; merge the two, or pass --duplicates sum to add them up"
+    return f"the row's norm is above {t.LARGEST_NORM:g}; scale the features"

@@ -1,0 +1,280 @@
+"""Download the file of a registry entry once, whole, and provably the same ever after.
+
+The problem: the large sets take hours, connections break, servers change files, and a truncated file looks
+like data. So bytes stream into ``FILE.part``; ``FILE.part.json`` remembers which version of the file they
+belong to (ETag or Last-Modified), so that the next attempt goes on where this one stopped, and only if the
+server still has that version. FILE appears by rename when its length is right and it is on the disk;
+``FILE.sha256`` (sha256sum format) is what later calls check it against. Memory is bounded by one piece.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import socket
+import urllib.request as web
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException, IncompleteRead
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import unquote, urlsplit
+
+from pipeline.data.registry import SCHEMES, Entry
+from pipeline.errors import FetchError, RegistryError
+from pipeline.events import Listener, Progress, silent
+
+PIECE = 1 << 20
+TIMEOUT = 30.0
+ELSEWHERE = "download it elsewhere and pass the file to `svmsieve ingest`"
+AGAIN = "run the same command again to go on from there"
+
+
+def cache_directory() -> Path:
+    """Where downloads live: $SVMSIEVE_CACHE, else $XDG_CACHE_HOME/svmsieve, else ~/.cache/svmsieve."""
+    if os.environ.get("SVMSIEVE_CACHE"):
+        return Path(os.environ["SVMSIEVE_CACHE"])
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "svmsieve"
+
+
+def fetch(entry: Entry, directory: Path, listen: Listener = silent, force: bool = False) -> Path:
+    """The entry's file in ``directory``: checked if it is there, downloaded (or resumed) if it is not.
+
+    ``force`` downloads it anew and replaces what is there. Ctrl-C leaves FILE.part for the next call.
+    """
+    target = directory / _file_name(entry)
+    with _one_line(entry, target):
+        if target.exists() and not force:
+            _verify(entry, target, listen)
+            return target
+        directory.mkdir(parents=True, exist_ok=True)
+        with _locked_part(target) as part:
+            _download(entry, target, part, listen, force)
+            _finish(entry, target, part, listen)
+    return target
+
+
+def _file_name(entry: Entry) -> str:
+    """The last part of the address, for an entry that has one."""
+    if entry.kind == "bundled":
+        raise RegistryError(
+            f"{entry.name!r} comes with scikit-learn: use `svmsieve ingest {entry.name} --out DIR`"
+        )
+    if entry.kind == "synthetic":
+        raise RegistryError(
+            f"{entry.name!r} is made, not downloaded: use `svmsieve datasets make {entry.name} --out DIR`"
+        )
+    if not entry.url:
+        raise RegistryError(f"{entry.name!r} has no known public address: {ELSEWHERE}")
+    address = urlsplit(entry.url)
+    if address.scheme not in SCHEMES:
+        raise RegistryError(f"{entry.name!r}: {entry.url} is not an address of {', '.join(SCHEMES)}")
+    name = PurePosixPath(unquote(address.path)).name
+    return entry.name if name in ("", "..") else name
+
+
+def _beside(target: Path, suffix: str) -> Path:
+    return target.with_name(target.name + suffix)
+
+
+@contextmanager
+def _locked_part(target: Path) -> Iterator[IO[bytes]]:
+    """FILE.part open for appending, for this process alone; an empty one is not left behind."""
+    path = _beside(target, ".part")
+    with path.open("ab") as part:
+        try:
+            fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = path.exists() and path.stat().st_ino == os.fstat(part.fileno()).st_ino
+        except BlockingIOError:
+            mine = False
+        if not mine:
+            raise FetchError(f"{path}: another process is downloading it; wait for it, then try again")
+        try:
+            yield part
+        finally:
+            if not part.tell():
+                path.unlink(missing_ok=True)
+
+
+def _download(entry: Entry, target: Path, part: IO[bytes], listen: Listener, force: bool) -> None:
+    """Append to ``part`` what it lacks, from the version of the file it was begun with, or start over."""
+    state_path = _beside(target, ".part.json")
+    validator = "" if force else _validator_of_part(state_path, entry.url)
+    size = part.tell() if validator else 0
+    answer = _ask(entry.url, size, validator)
+    if answer.status in (206, 416) and not _continues(answer, size, validator):
+        answer.close()
+        answer, size = _ask(entry.url, 0, ""), 0
+    with answer:
+        if answer.status == 416:  # the part lacks nothing
+            return
+        done = size if answer.status == 206 else 0
+        length = answer.headers.get("Content-Length", "")
+        total = done + int(length) if length.isdigit() else 0
+        if part.tell() and not done:
+            part.seek(0)
+            part.truncate()
+        state = {"url": entry.url, "validator": _validator(answer) or (validator if done else "")}
+        state_path.write_text(json.dumps(state), encoding="utf-8")
+        while piece := answer.read(PIECE):
+            part.write(piece)
+            done += len(piece)
+            listen(Progress(f"download {entry.name}", 0, done, total))
+    part.flush()
+    if total and done != total:
+        raise FetchError(f"{entry.url}: the connection ended after {done:,} of {total:,} bytes; {AGAIN}")
+
+
+def _ask(url: str, size: int, validator: str) -> Any:
+    """The server's answer to "the file from byte ``size`` on, if it is still that version, else all of it".
+
+    An answer 416 (there is nothing from that byte on) is returned too, any other failure raised.
+    """
+    headers = {"User-Agent": "svmsieve", "Accept-Encoding": "identity"}
+    if size:
+        headers |= {"Range": f"bytes={size}-", "If-Range": validator}
+    try:
+        return _opener().open(web.Request(url, headers=headers), timeout=TIMEOUT)  # noqa: S310 - see _opener
+    except HTTPError as error:
+        if size and error.code == 416:
+            return error
+        raise
+
+
+def _opener() -> web.OpenerDirector:
+    """Opens http, https and file addresses and no other, also after a redirect; proxies as configured."""
+    opener = web.OpenerDirector()
+    for handler in (
+        web.ProxyHandler,
+        web.HTTPHandler,
+        web.HTTPSHandler,
+        web.FileHandler,
+        web.UnknownHandler,
+        web.HTTPRedirectHandler,
+        web.HTTPDefaultErrorHandler,
+        web.HTTPErrorProcessor,
+    ):
+        opener.add_handler(handler())
+    return opener
+
+
+def _continues(answer: Any, size: int, validator: str) -> bool:
+    """Whether a partial answer fits our part: same place, and same version (servers may ignore If-Range)."""
+    place = answer.headers.get("Content-Range", "")
+    fits = place == f"bytes */{size}" if answer.status == 416 else place.startswith(f"bytes {size}-")
+    return fits and _validator(answer) in ("", validator)
+
+
+def _validator(answer: Any) -> str:
+    """What names the version: the strong ETag, else Last-Modified, else nothing (then we cannot resume)."""
+    tag: str = answer.headers.get("ETag", "")
+    return tag if tag.startswith('"') else str(answer.headers.get("Last-Modified", ""))
+
+
+def _validator_of_part(state_path: Path, url: str) -> str:
+    """The version that FILE.part was begun with, if it came from this address."""
+    try:
+        state = json.loads(state_path.read_text(encoding="utf-8"))
+        return str(state["validator"]) if state["url"] == url else ""
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
+def _finish(entry: Entry, target: Path, part: IO[bytes], listen: Listener) -> None:
+    """Make the part safe on the disk, check it, record its hash, and only then give it its name."""
+    os.fsync(part.fileno())
+    path, state_path = _beside(target, ".part"), _beside(target, ".part.json")
+    digest = _sha256(path, entry, listen)
+    if entry.sha256 and digest != entry.sha256:
+        path.unlink()
+        state_path.unlink(missing_ok=True)
+        raise FetchError(
+            f"{entry.url}: sha256 is {digest[:12]}..., the registry says {entry.sha256[:12]}...; the "
+            f"download was thrown away; correct sha256 of {entry.name!r} if the publisher changed the file"
+        )
+    _record(entry, target, digest)
+    path.replace(target)
+    state_path.unlink(missing_ok=True)
+
+
+def _verify(entry: Entry, target: Path, listen: Listener) -> None:
+    """Check a file that is already there against its record and the registry."""
+    record = _beside(target, ".sha256")
+    text = record.read_text(encoding="utf-8") if record.exists() else ""
+    match = re.match(r"([0-9a-f]{64})  .*\n(?:# (.*))?", text)
+    if not match and not entry.sha256:
+        raise FetchError(
+            f"{target} has no record {record.name} to check it against: pass the file itself to "
+            "`svmsieve ingest`, or use --force to download it again"
+        )
+    if match and match[2] not in (None, entry.url):
+        raise FetchError(
+            f"{target} came from {match[2]}, not {entry.url}: use --force to replace it, or another directory"
+        )
+    digest = _sha256(target, entry, listen)
+    for expected, who in ((match[1] if match else "", record.name), (entry.sha256, "the registry")):
+        if expected and digest != expected:
+            raise FetchError(
+                f"{target} is not what was downloaded: sha256 is {digest[:12]}..., {who} says "
+                f"{expected[:12]}...; use --force to download it again"
+            )
+    if not match:
+        _record(entry, target, digest)
+
+
+def _sha256(path: Path, entry: Entry, listen: Listener) -> str:
+    digest, done, total = hashlib.sha256(), 0, path.stat().st_size
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            digest.update(piece)
+            done += len(piece)
+            listen(Progress(f"check {entry.name}", 0, done, total))
+    return digest.hexdigest()
+
+
+def _record(entry: Entry, target: Path, digest: str) -> None:
+    """Write FILE.sha256, which `sha256sum -c` reads; the address is in a comment, so that two differ."""
+    draft = _beside(target, ".sha256.new")
+    draft.write_text(f"{digest}  {target.name}\n# {entry.url}\n", encoding="utf-8")
+    draft.replace(_beside(target, ".sha256"))
+
+
+@contextmanager
+def _one_line(entry: Entry, target: Path) -> Iterator[None]:
+    """Turn whatever network and disk throw into one line that says what failed and what to do."""
+    try:
+        yield
+    except FetchError:
+        raise
+    except HTTPError as error:
+        error.close()
+        gone = error.code in (404, 410)
+        advice = f"check url of {entry.name!r} in the registry" if gone else "try again later"
+        raise FetchError(
+            f"{entry.url}: the server answered HTTP {error.code} {error.reason}; {advice}, or {ELSEWHERE}"
+        ) from error
+    except (OSError, HTTPException) as error:
+        raise FetchError(_explain(entry, target, error)) from error
+
+
+def _explain(entry: Entry, target: Path, error: Exception) -> str:
+    cause = error.reason if isinstance(error, URLError) else error
+    if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{target.parent}: the disk is full; free some space, then {AGAIN}"
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}; check the directory or choose another one"
+    host = urlsplit(entry.url).hostname
+    if isinstance(cause, socket.gaierror):
+        return f"{entry.url}: cannot find the host {host}; check the network, or {ELSEWHERE}"
+    if isinstance(cause, TimeoutError):
+        return f"{entry.url}: no answer from {host} in {TIMEOUT:g} s; try again later, or {ELSEWHERE}"
+    if isinstance(cause, IncompleteRead | ConnectionResetError):
+        return f"{entry.url}: the connection broke; {AGAIN}"
+    reason = " ".join(str(getattr(cause, "strerror", None) or cause).split())
+    return f"{entry.url}: cannot be downloaded ({reason}); check address and network, or {ELSEWHERE}"

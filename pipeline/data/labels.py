@@ -1,0 +1,126 @@
+"""Labels: whatever two values the source uses, mapped to -1 and +1 while the rows stream by.
+
+Of two labels the larger (as numbers if both are, else as text) is +1. Until the second one turns up the first has a
+provisional sign; if that proves wrong, ``LabelCoder.flipped_rows`` says how many leading rows have to be turned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.errors import DataError
+
+
+def label_text(value: float | str) -> str:
+    """Return the one spelling of a label: ``1.0``, ``+1`` and ``"1"`` are all ``1``."""
+    try:
+        number = float(value)
+    except ValueError:
+        return str(value).strip()
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+@dataclass(frozen=True)
+class RawLabels:
+    """The labels of some rows as the source has them: ``values[codes[i]]`` is the text of row i's label."""
+
+    codes: np.ndarray
+    values: tuple[str, ...]
+
+    @classmethod
+    def of(cls, labels: np.ndarray) -> RawLabels:
+        """Encode an array of numbers or of text."""
+        values, codes = np.unique(labels, return_inverse=True)
+        texts = [label_text(v) for v in values.tolist()]
+        distinct = sorted(set(texts))
+        position = {text: k for k, text in enumerate(distinct)}
+        remap = np.array([position[text] for text in texts], dtype=np.int32)
+        return cls(remap[codes.reshape(-1)], tuple(distinct))
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """Which of the source's labels mean -1 and which mean +1."""
+
+    negative: tuple[str, ...]
+    positive: tuple[str, ...]
+    one_against_rest: bool = False
+
+    def to_json(self) -> dict[str, object]:
+        """Return the form kept in the manifest."""
+        return {"-1": list(self.negative), "+1": list(self.positive), "one_against_rest": self.one_against_rest}
+
+    @classmethod
+    def from_json(cls, item: dict) -> LabelMap:
+        """Read the form kept in the manifest."""
+        return cls(tuple(item["-1"]), tuple(item["+1"]), bool(item["one_against_rest"]))
+
+
+def _order(label: str) -> tuple[bool, float, str]:
+    try:
+        return (False, float(label), label)
+    except ValueError:
+        return (True, 0.0, label)
+
+
+def _listed(labels: list[str]) -> str:
+    shown = ", ".join(sorted(labels, key=_order)[:12])
+    return shown + (f" and {len(labels) - 12} more" if len(labels) > 12 else "")
+
+
+class LabelCoder:
+    """Maps labels to -1/+1 as blocks arrive in source order, and fails as soon as that cannot work."""
+
+    def __init__(self, positive: str | None = None, fixed: LabelMap | None = None) -> None:
+        self.positive = None if positive is None else label_text(positive)
+        self.fixed = fixed
+        if fixed is not None and fixed.one_against_rest:
+            self.positive = fixed.positive[0]
+        self.signs: dict[str, int] = {}
+        if fixed is not None:
+            self.signs = {label: -1 for label in fixed.negative} | {label: 1 for label in fixed.positive}
+        self.rows = 0
+        self.flipped_rows = 0
+
+    def encode(self, labels: RawLabels, where: str) -> np.ndarray:
+        """Return the signs of a block; ``where`` names its end for the message about too many labels."""
+        for label in sorted(labels.values, key=_order):
+            if label in ("nan", "", "None"):
+                raise DataError("a label is missing; every row needs one", path=where)
+            if label not in self.signs:
+                self._admit(label, where)
+        table = np.array([self.signs[label] for label in labels.values], dtype=np.int8)
+        self.rows += labels.codes.size
+        return table[labels.codes]
+
+    def finish(self) -> LabelMap:
+        """Return the map, once every row has been seen."""
+        found = list(self.signs)
+        if self.positive is not None and self.positive not in self.signs:
+            raise DataError(f"no row is labelled {self.positive}; found: {_listed(found)}; choose --positive from these")
+        if len(found) < 2:
+            raise DataError(f"a single class was found: {_listed(found) or 'none'}; an SVM needs rows of two classes")
+        sides = {s: tuple(sorted((k for k, v in self.signs.items() if v == s), key=_order)) for s in (-1, 1)}
+        return LabelMap(sides[-1], sides[1], self.positive is not None)
+
+    def _admit(self, label: str, where: str) -> None:
+        if self.positive is not None:
+            self.signs[label] = 1 if label == self.positive else -1
+        elif self.fixed is not None:
+            known = _listed(list(self.signs))
+            raise DataError(f"label {label} is new: this data set has {known}; correct the file's labels", path=where)
+        elif not self.signs:
+            self.signs[label] = -1 if _order(label) <= (False, 0.0, label) else 1
+        elif len(self.signs) == 1:
+            ((other, sign),) = self.signs.items()
+            wanted = 1 if _order(other) > _order(label) else -1
+            if wanted != sign:
+                self.flipped_rows = self.rows
+            self.signs = {other: wanted, label: -wanted}
+        else:
+            found = [*self.signs, label]
+            raise DataError(
+                f"more than two labels: {_listed(found)}; pass --positive LABEL for one against the rest", path=where
+            )

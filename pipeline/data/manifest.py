@@ -1,0 +1,141 @@
+"""The manifest of a shard directory: what is in it, how it was made, and how to tell that it is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pipeline.data.digest import fingerprint
+from pipeline.data.labels import LabelMap
+from pipeline.data.shard import ShardInfo
+from pipeline.errors import DatasetError
+
+MANIFEST = "manifest.json"
+FORMAT, VERSION = "svmsieve-shards", 1
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """A file that was ingested."""
+
+    name: str
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A data set of shards. ``features`` counts the bias column, which is the last one; ``bias`` 0 means none."""
+
+    features: int
+    labels: LabelMap
+    shards: tuple[ShardInfo, ...]
+    sources: tuple[SourceInfo, ...] = ()
+    bias: float = 0.0
+    index_base: int = 0
+    columns: tuple[str, ...] | None = None
+    created_by: str = "svmsieve"
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return sum(shard.rows for shard in self.shards)
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored values."""
+        return sum(shard.nnz for shard in self.shards)
+
+    @property
+    def positives(self) -> int:
+        """Number of rows with label +1."""
+        return sum(shard.positives for shard in self.shards)
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the rows, whatever shards they are in."""
+        return fingerprint([(shard.digest, shard.rows) for shard in self.shards], self.features)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the content of ``manifest.json``."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "rows": self.rows,
+            "features": self.features,
+            "nnz": self.nnz,
+            "bias": self.bias,
+            "index_base": self.index_base,
+            "label_map": self.labels.to_json(),
+            "label_counts": {"-1": self.rows - self.positives, "+1": self.positives},
+            "fingerprint": self.fingerprint,
+            "columns": None if self.columns is None else list(self.columns),
+            "sources": [vars(source) for source in self.sources],
+            "shards": [shard.to_json() for shard in self.shards],
+            "created_by": self.created_by,
+        }
+
+    @classmethod
+    def from_json(cls, item: dict) -> Manifest:
+        """Read the content of ``manifest.json``."""
+        return cls(
+            features=int(item["features"]),
+            labels=LabelMap.from_json(item["label_map"]),
+            shards=tuple(ShardInfo.from_json(shard) for shard in item["shards"]),
+            sources=tuple(SourceInfo(**source) for source in item["sources"]),
+            bias=float(item["bias"]),
+            index_base=int(item["index_base"]),
+            columns=None if item["columns"] is None else tuple(item["columns"]),
+            created_by=item["created_by"],
+        )
+
+    def extended(self, more: Manifest) -> Manifest:
+        """Return this manifest with the shards and sources of ``more`` after its own."""
+        return replace(more, shards=self.shards + more.shards, sources=self.sources + more.sources)
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Write the manifest under a temporary name, then rename it: the directory is finished from then on."""
+    temporary = directory / f"{MANIFEST}.tmp"
+    with temporary.open("w", encoding="utf-8") as stream:
+        json.dump(manifest.to_json(), stream, indent=1)
+        stream.write("\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(directory / MANIFEST)
+    sync_directory(directory)
+
+
+def sync_directory(directory: Path) -> None:
+    """Force the names in a directory to disk, so that a rename survives a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read and check a manifest, or say in one line why the directory is not a finished data set."""
+    path = directory / MANIFEST
+    try:
+        item = json.loads(path.read_text(encoding="utf-8"))
+        if item.get("format") != FORMAT:
+            raise DatasetError(f"{path}: not a manifest of svmsieve shards; ingest the data first")
+        if item.get("version") != VERSION:
+            raise DatasetError(f"{path}: version {item.get('version')}, but this svmsieve reads version {VERSION}")
+        manifest = Manifest.from_json(item)
+    except FileNotFoundError as error:
+        problem = "no manifest.json: not a shard directory, or its ingest did not finish; run svmsieve ingest again"
+        raise DatasetError(f"{directory}: {problem}") from error
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, DatasetError):
+            raise
+        raise DatasetError(f"{path}: the manifest is damaged ({error}); ingest the data again") from error
+    if item["fingerprint"] != manifest.fingerprint or item["rows"] != manifest.rows:
+        raise DatasetError(f"{path}: the manifest contradicts itself (it was edited or cut); ingest the data again")
+    return manifest

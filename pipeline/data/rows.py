@@ -1,0 +1,39 @@
+"""Rows in memory, the form every pass works on: CSR arrays with label, cost and norm per row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows x_i with labels y_i in {-1, +1}, costs c_i > 0 and norms |z_i| = |x_i|, where z_i = y_i x_i.
+
+    ``indptr`` and ``indices`` are int32, indices sorted within a row; ``values`` are float32 or float64, never zero.
+    The arrays of a shard are views of a memory-mapped file: read-only.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    labels: np.ndarray
+    costs: np.ndarray
+    norms: np.ndarray
+    n_features: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.labels.size
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored values."""
+        return self.indices.size
+
+    def csr(self) -> sp.csr_array:
+        """Return x as a SciPy matrix that shares these arrays."""
+        return sp.csr_array((self.values, self.indices, self.indptr), shape=(self.n_rows, self.n_features), copy=False)
