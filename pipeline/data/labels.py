@@ -85,15 +85,19 @@ class LabelCoder:
         self.flipped_rows = 0
 
     def encode(self, labels: RawLabels, where: str) -> np.ndarray:
-        """Return the signs of a block; ``where`` names its end for the message about too many labels."""
-        for label in sorted(labels.values, key=_order):
-            if label in ("nan", "", "None"):
-                raise DataError("a label is missing; every row needs one", path=where)
-            if label not in self.signs:
-                self._admit(label, where)
+        """Return the signs of a block of the file ``where``."""
+        self.admit(labels.values, where)
         table = np.array([self.signs[label] for label in labels.values], dtype=np.int8)
         self.rows += labels.codes.size
         return table[labels.codes]
+
+    def admit(self, labels: tuple[str, ...], where: str) -> None:
+        """Take note of labels that occur next in the file ``where``."""
+        for label in sorted(labels, key=_order):
+            if label in ("nan", ""):
+                raise DataError("a row has no label (nan or empty text); fill or drop it", path=where)
+            if label not in self.signs:
+                self._admit(label, where)
 
     def finish(self) -> LabelMap:
         """Return the map, once every row has been seen."""

@@ -62,7 +62,7 @@ def layout_of(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
 
 def block_of(batch: pa.RecordBatch | pa.Table, layout: Layout, origin: Origin, rules: ReadRules) -> Block:
     """Turn a batch into a block."""
-    labels = _labels(_flat(batch.column(layout.label)), origin)
+    labels = labels_of(batch, layout, origin)
     costs = _numbers(_flat(batch.column(layout.weight)), layout.weight, origin) if layout.weight else None
     csr = _dense(batch, layout.features, origin) if layout.features is not None else _lists(batch, origin, rules)
     return make_block(origin, labels, csr, rules, costs)
@@ -120,7 +120,9 @@ def _numbers(column: pa.Array, name: str | None, origin: Origin) -> np.ndarray:
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _labels(column: pa.Array, origin: Origin) -> RawLabels:
+def labels_of(batch: pa.RecordBatch | pa.Table, layout: Layout, origin: Origin) -> RawLabels:
+    """Return the labels of a batch."""
+    column = _flat(batch.column(layout.label))
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise origin.error(row, "the label is missing; fill or drop the row")

@@ -1,0 +1,97 @@
+"""A data set that is ready for passes: where its shards are, and what is known of the whole."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from pipeline.data.labels import LabelMap
+from pipeline.data.manifest import read_manifest
+from pipeline.data.parallel import available_cores, in_order
+from pipeline.data.rows import Rows
+from pipeline.data.shard import check_shard, read_shard
+
+
+class Shard(Protocol):
+    """Rows ``first_row`` to ``first_row + n_rows`` of the data set: small enough to send, loaded where it is used."""
+
+    @property
+    def first_row(self) -> int: ...  # noqa: D102
+    @property
+    def n_rows(self) -> int: ...  # noqa: D102
+    @property
+    def nnz(self) -> int: ...  # noqa: D102
+    def load(self) -> Rows:
+        """Return the rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class MappedShard:
+    """A shard file; loading maps it into memory and copies nothing."""
+
+    path: str
+    first_row: int
+    n_rows: int
+    nnz: int
+    n_features: int
+
+    def load(self) -> Rows:
+        """Return the rows as views of the file."""
+        return read_shard(self.path, self.n_features)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows x_i, labels, costs and norms in shards, in order. Nothing is held in memory but this description."""
+
+    path: str
+    kind: str
+    n_features: int
+    labels: LabelMap
+    bias: float
+    shards: tuple[Shard, ...]
+    n_positive: int
+    fingerprint: str
+    bytes: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return sum(shard.n_rows for shard in self.shards)
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored values."""
+        return sum(shard.nnz for shard in self.shards)
+
+
+def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
+    """Open a shard directory; a missing, truncated or altered shard is an error that names it.
+
+    The check is cheap (see ``check_shard``) unless ``full_check`` asks for every checksum.
+    """
+    directory = Path(directory).absolute()
+    manifest = read_manifest(directory)
+    with ThreadPoolExecutor(available_cores()) as pool:
+        checks = [partial(check_shard, directory, info, full_check) for info in manifest.shards]
+        for _ in in_order(pool, checks, ahead=2 * available_cores()):
+            pass
+    shards, first = [], 0
+    for info in manifest.shards:
+        shards.append(MappedShard(str(directory / info.name), first, info.rows, info.nnz, manifest.features))
+        first += info.rows
+    return Dataset(
+        path=str(directory),
+        kind="shards",
+        n_features=manifest.features,
+        labels=manifest.labels,
+        bias=manifest.bias,
+        shards=tuple(shards),
+        n_positive=manifest.positives,
+        fingerprint=manifest.fingerprint,
+        bytes=sum(info.bytes for info in manifest.shards),
+    )

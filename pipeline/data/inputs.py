@@ -1,0 +1,86 @@
+"""What a user may name as data: a shard directory, files of any format, or a data set of the registry."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from pipeline.data.dataset import Dataset, open_shards
+from pipeline.data.fetch import cache_directory, fetch
+from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.manifest import MANIFEST
+from pipeline.data.parquet_dataset import open_parquet_dataset
+from pipeline.data.registry import Entry, bundled, find, load_registry
+from pipeline.data.sources.arrays import ArraySource
+from pipeline.data.sources.base import Source
+from pipeline.data.sources.choose import FORMATS
+from pipeline.data.sources.files import expand, format_of, is_url, size_of
+from pipeline.errors import DataError, RegistryError
+from pipeline.events import Listener, Note, silent
+
+
+def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[str | Source, IngestSpec]:
+    """Return what to ingest for a path or a registry name, and the spec with what the registry adds to it.
+
+    A path that exists wins over a name. A set that has to be downloaded is downloaded once into the cache.
+    """
+    if is_url(name) or Path(name).exists() or any(c in name for c in "*?["):
+        return name, spec
+    if name not in load_registry():
+        if "/" in name or "." in name:
+            raise DataError("no such file; check the path", path=name)
+        raise DataError("no such file, and no data set of that name; see svmsieve datasets list", path=name)
+    entry = find(name)
+    if entry.kind == "bundled":
+        return ArraySource(name, *bundled(entry)), spec
+    if entry.kind == "synthetic":
+        raise RegistryError(f"{name} is made, not read: run svmsieve datasets make {name} --out DIR and use DIR")
+    if entry.format not in FORMATS:
+        problem = f"{name} comes as a .{entry.format} file, which svmsieve does not read"
+        raise RegistryError(f"{problem}; convert it to svmlight, CSV, npz or Parquet and ingest that")
+    return str(fetch(entry, cache_directory(), listen)), _with_entry(spec, entry)
+
+
+def open_dataset(path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent) -> Dataset:
+    """Open DATA for passes.
+
+    A shard directory is opened as it is and Parquet is read in place. Anything else (an svmlight, npz or CSV file, a
+    registry name) is ingested once into the cache directory and found there the next time, as long as the file has
+    not changed.
+    """
+    spec = spec or IngestSpec()
+    path = str(path)
+    if (Path(path) / MANIFEST).is_file():
+        return open_shards(path)
+    if Path(path).is_dir() or (Path(path).is_file() and format_of(path) == "parquet"):
+        return open_parquet_dataset(path, spec.reading, spec.positive, spec.bias)
+    source, spec = resolve(path, spec, listen)
+    directory = cache_directory() / "shards" / _key(source, spec)
+    if not (directory / MANIFEST).is_file():
+        listen(Note(f"ingesting {path} into {directory}"))
+        ingest([source], directory, spec, listen)
+    return open_shards(directory)
+
+
+def _with_entry(spec: IngestSpec, entry: Entry) -> IngestSpec:
+    reading = spec.reading
+    if reading.format == "auto":
+        reading = replace(reading, format=entry.format)
+    if entry.columns:
+        reading = replace(reading, columns=entry.columns, label_column=entry.label_column)
+    return replace(spec, reading=reading, positive=entry.positive if spec.positive is None else spec.positive)
+
+
+def _key(source: str | Source, spec: IngestSpec) -> str:
+    """Name a cache directory after the files, their size and time of change, and how they are read."""
+    files = expand(source) if isinstance(source, str) else []
+    state = [[f, size_of(f), 0 if is_url(f) else Path(f).stat().st_mtime_ns] for f in map(_absolute, files)]
+    name = source if isinstance(source, str) else source.path
+    text = json.dumps([name, state, asdict(spec)], sort_keys=True, default=str)
+    return f"{Path(name).name.split('.')[0]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _absolute(path: str) -> str:
+    return path if is_url(path) else str(Path(path).absolute())
