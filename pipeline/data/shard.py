@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -78,21 +79,31 @@ def write_shard(directory: Path, name: str, rows: Rows) -> ShardInfo:
 
 
 def read_shard(path: str, n_features: int) -> Rows:
-    """Map a shard into memory and return its rows as views of the file."""
+    """Map a shard into memory and return its rows as views of the file.
+
+    The mappings of the last shards stay open, so that a process that passes over them again need not fault every page
+    in anew; they count as file cache, not as memory of the process.
+    """
     try:
-        batch = pa.ipc.open_file(pa.memory_map(path)).get_batch(0)
-        indices, values = batch.column("indices"), batch.column("values")
-        return Rows(
-            indptr=indices.offsets.to_numpy(),
-            indices=indices.values.to_numpy(),
-            values=values.values.to_numpy(),
-            labels=batch.column("label").to_numpy(),
-            costs=batch.column("cost").to_numpy(),
-            norms=batch.column("norm").to_numpy(),
-            n_features=n_features,
-        )
+        status = Path(path).stat()
+        return _mapped(path, n_features, (status.st_ino, status.st_size, status.st_mtime_ns))
     except (OSError, pa.ArrowInvalid, KeyError) as error:
         raise DatasetError(f"{path}: the shard cannot be read ({str(error).splitlines()[0]}); ingest it again") from error
+
+
+@lru_cache(maxsize=512)
+def _mapped(path: str, n_features: int, _identity: tuple[int, int, int]) -> Rows:
+    batch = pa.ipc.open_file(pa.memory_map(path)).get_batch(0)
+    indices, values = batch.column("indices"), batch.column("values")
+    return Rows(
+        indptr=indices.offsets.to_numpy(),
+        indices=indices.values.to_numpy(),
+        values=values.values.to_numpy(),
+        labels=batch.column("label").to_numpy(),
+        costs=batch.column("cost").to_numpy(),
+        norms=batch.column("norm").to_numpy(),
+        n_features=n_features,
+    )
 
 
 def checksum(path: Path) -> str:

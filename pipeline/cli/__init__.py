@@ -1,0 +1,64 @@
+"""The command line: ``svmsieve``. The only place that prints and that turns errors into lines for people."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from pipeline.cli.datasets import datasets
+from pipeline.cli.ingest import ingest_command
+from pipeline.errors import SieveError
+
+EXAMPLES = """
+\b
+Examples:
+  svmsieve ingest clicks-*.svm.gz --out clicks        # any format to shards, streaming
+  svmsieve datasets describe clicks                   # what is in them
+  svmsieve datasets make url-like --scale 0.01 --out small-url
+"""
+
+
+@click.group(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="svmsieve", prog_name="svmsieve")
+def app() -> None:
+    """Certified SVM regularisation paths on data larger than memory.
+
+    Data of any common format become memory-mapped sparse shards (ingest); passes over them run on this machine or on a
+    Dask cluster. Exit codes: 0 done, 1 the job failed, 2 wrong usage.
+    """
+
+
+app.add_command(ingest_command)
+app.add_command(datasets)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line; every expected failure is one line on stderr."""
+    try:
+        code = app.main(args=arguments, prog_name="svmsieve", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "svmsieve"
+        fail(f"{error.format_message().rstrip('.')}; see {command} --help", command, code=2)
+    except click.ClickException as error:
+        fail(error.format_message())
+    except (click.Abort, KeyboardInterrupt):
+        fail("interrupted; finished results stay, run the same command again to go on")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except SieveError as error:
+        if os.environ.get("SVMSIEVE_DEBUG"):
+            raise
+        fail(" ".join(str(error).split()))
+    except MemoryError:
+        fail("out of memory; use fewer --workers or smaller shards")
+
+
+def fail(message: str, command: str = "svmsieve", code: int = 1) -> NoReturn:
+    """Print one line and exit."""
+    print(f"{command}: {message}", file=sys.stderr)
+    sys.exit(code)

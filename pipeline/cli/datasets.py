@@ -1,0 +1,136 @@
+"""``svmsieve datasets``: the registry, the stand-ins, and a look at what is in a data set."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.cli.ingest import ingest_spec
+from pipeline.cli.options import overwrite_option, quiet_option, reading_options, workers_option
+from pipeline.cli.progress import human_bytes, progress
+
+
+@click.group(epilog="\b\nExample:\n  svmsieve datasets list")
+def datasets() -> None:
+    """List, download, make, describe and check data sets."""
+
+
+@datasets.command("list", epilog="\b\nExample:\n  svmsieve datasets list --json")
+@click.option("--json", "as_json", is_flag=True, help="Print the registry as JSON.")
+def list_command(as_json: bool) -> None:
+    """List the data sets that svmsieve knows by name (datasets.yaml, or the file $SVMSIEVE_DATASETS names)."""
+    from pipeline.data.registry import load_registry
+
+    registry = load_registry()
+    if as_json:
+        click.echo(json.dumps([vars(entry) for entry in registry.values()], indent=1))
+        return
+    rows = [
+        (e.name, e.paper, f"{e.rows:,}" if e.rows else "?", f"{e.features:,}" if e.features else "?", e.kind, e.title)
+        for e in registry.values()
+    ]
+    _table(("name", "paper", "rows", "features", "kind", "what it is"), rows, right=(2, 3))
+
+
+@datasets.command("fetch", epilog="\b\nExample:\n  svmsieve datasets fetch mushrooms --out downloads")
+@click.argument("name")
+@click.option("--out", metavar="DIR", help="Where to put it [default: the cache, where `svmsieve ingest NAME` looks].")
+@click.option("--force", is_flag=True, help="Download again even if the file is there.")
+@quiet_option
+def fetch_command(name: str, out: str | None, force: bool, quiet: bool) -> None:
+    """Download a data set; an interrupted download goes on where it stopped, and its sha256 is recorded and checked."""
+    from pipeline.data.fetch import cache_directory, fetch
+    from pipeline.data.registry import find
+
+    with progress(quiet) as listen:
+        path = fetch(find(name), Path(out) if out else cache_directory(), listen, force)
+    click.echo(str(path))
+
+
+@datasets.command("make", epilog="\b\nExample:\n  svmsieve datasets make url-like --scale 0.01 --out small-url")
+@click.argument("name")
+@click.option("--out", required=True, metavar="DIR", help="The shard directory to make.")
+@click.option("--scale", type=float, default=1.0, show_default=True, help="Share of the real number of rows and features.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other rows.")
+@overwrite_option
+@workers_option
+@quiet_option
+def make_command(name: str, out: str, quiet: bool, **options: Any) -> None:
+    """Make a synthetic stand-in (url-like, kdda-like, kddb-like) with the shape of the real data set."""
+    from pipeline.data.synthetic import make
+
+    with progress(quiet) as listen:
+        manifest = make(name, out, listen=listen, **options)
+    size = human_bytes(sum(shard.bytes for shard in manifest.shards))
+    click.echo(
+        f"{out}: {manifest.rows:,} rows, {manifest.features:,} features, {manifest.nnz:,} nonzeros in "
+        f"{len(manifest.shards)} shards of {size}"
+    )
+
+
+@datasets.command("check", epilog="\b\nExample:\n  svmsieve datasets check clicks")
+@click.argument("directory", metavar="DIR")
+def check_command(directory: str) -> None:
+    """Read every shard and compare its checksum with the manifest's."""
+    from pipeline.data.dataset import open_shards
+
+    data = open_shards(directory, full_check=True)
+    click.echo(f"{directory}: all {len(data.shards)} shards are whole ({human_bytes(data.bytes)} read)")
+
+
+@datasets.command("describe", epilog="\b\nExample:\n  svmsieve datasets describe clicks")
+@click.argument("data", metavar="DATA")
+@reading_options
+@click.option("--scheduler", default="threads", show_default=True, help="threads, inline, processes or a Dask address.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@quiet_option
+def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **options: Any) -> None:
+    """Show rows, features, nonzeros, label balance, and the quantiles of row lengths and norms.
+
+    DATA is a shard directory, a Parquet file or directory, a file of any other format (ingested into the cache), or a name.
+    """
+    from pipeline.data.inputs import open_dataset
+    from pipeline.engine.engine import Engine
+    from pipeline.flow.describe import QUANTILES, describe
+
+    with progress(quiet) as listen:
+        dataset = open_dataset(data, ingest_spec(options), listen)
+    with Engine(scheduler) as engine:
+        d = describe(engine, dataset)
+    if as_json:
+        click.echo(json.dumps(d.to_json(), indent=1))
+        return
+    facts = [
+        ("rows", f"{d.rows:,}"),
+        ("features", f"{d.features:,}" + (f" (the last is the bias, {d.bias:g})" if d.bias else "")),
+        ("nonzeros", f"{d.nnz:,} ({d.nnz / d.rows:.1f} a row, density {d.density:.3g})"),
+        ("label +1", f"{d.positives:,} ({d.positives / d.rows:.1%}): {_shown(d.positive_labels)}"),
+        ("label -1", f"{d.negatives:,} ({d.negatives / d.rows:.1%}): {_shown(d.negative_labels)}"),
+        ("costs", f"{d.cost_range[0]:g} to {d.cost_range[1]:g}, {d.cost_total:,.6g} in all"),
+        ("stored", f"{d.shards} {'row groups' if d.kind == 'parquet' else 'shards'}, {human_bytes(d.bytes)}"),
+        ("fingerprint", d.fingerprint[:16]),
+    ]
+    click.echo(d.path)
+    for name, value in facts:
+        click.echo(f"  {name:<12} {value}")
+    click.echo()
+    header = ("quantile", *("min" if q == 0 else "max" if q == 1 else f"{q:.0%}" for q in QUANTILES))
+    lengths = ("row length", *(f"{v:,.0f}" for v in d.row_lengths))
+    norms = ("norm", *(f"{v:.4g}" for v in d.norms))
+    _table(header, [lengths, norms], right=range(1, 8))
+
+
+def _shown(labels: tuple[str, ...]) -> str:
+    return ", ".join(labels[:6]) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]], right: Any = ()) -> None:
+    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+    for row in (header, *rows):
+        cells = [c.rjust(w) if k in right else c.ljust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
+        click.echo(("  " + "  ".join(cells)).rstrip())
+    sys.stdout.flush()

@@ -1,0 +1,72 @@
+"""``svmsieve ingest``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pipeline.cli.options import Size, overwrite_option, quiet_option, reading_options, workers_option
+from pipeline.cli.progress import human_bytes, progress
+
+EXAMPLES = """
+\b
+Examples:
+  svmsieve ingest train.svm.bz2 --out shards
+  svmsieve ingest day1.csv day2.csv --label-column clicked --bias 1 --out shards
+  svmsieve ingest s3://bucket/table/ --format parquet --out shards
+  svmsieve ingest today.svm --append --out shards
+"""
+
+
+@click.command("ingest", epilog=EXAMPLES)
+@click.argument("sources", nargs=-1, required=True, metavar="SRC...")
+@click.option("--out", required=True, metavar="DIR", help="The shard directory to make.")
+@reading_options
+@click.option("--rows-per-shard", type=click.IntRange(min=1), metavar="N", help="Cut shards by rows instead of bytes.")
+@click.option("--shard-size", type=Size(), default="64MiB", show_default=True, metavar="SIZE", help="Cut shards by bytes.")
+@click.option("--append", is_flag=True, help="Add the files to the data set at --out; its shards stay as they are.")
+@overwrite_option
+@workers_option
+@quiet_option
+def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: Any) -> None:
+    """Turn source files into a directory of memory-mapped sparse shards.
+
+    SRC is a file, a pattern, a directory of Parquet files, any fsspec URL, or a name from `svmsieve datasets list`. Formats:
+    svmlight/LIBSVM text (also .gz, .bz2, .xz), Parquet (list columns indices and values, or one numeric column a feature),
+    npz (CSR arrays and y), CSV with a header. The files are streamed, in parallel; memory does not grow with them.
+    """
+    from pipeline.data.ingest import ingest
+    from pipeline.data.inputs import resolve
+
+    if options["append"] and options["overwrite"]:
+        raise click.UsageError("--append and --overwrite exclude each other", click.get_current_context())
+    spec = ingest_spec(options)
+    with progress(quiet) as listen:
+        inputs = []
+        for source in sources:
+            found, spec = resolve(source, spec, listen)
+            inputs.append(found)
+        manifest = ingest(inputs, out, spec, listen)
+    shards = len(manifest.shards)
+    size = human_bytes(sum(shard.bytes for shard in manifest.shards))
+    click.echo(
+        f"{out}: {manifest.rows:,} rows, {manifest.features:,} features, {manifest.nnz:,} nonzeros, "
+        f"{manifest.positives / manifest.rows:.1%} positive, in {shards} shard{'s' if shards > 1 else ''} of {size}"
+    )
+
+
+def ingest_spec(options: dict[str, Any]) -> Any:
+    """Return the IngestSpec for the options of ``reading_options`` and, where given, of ``ingest``."""
+    from pipeline.data.block import ReadRules
+    from pipeline.data.ingest import IngestSpec
+    from pipeline.data.sources.base import ReadOptions
+
+    base = None if options["index_base"] == "auto" else int(options["index_base"])
+    rules = ReadRules(base, options["features"], options["duplicates"] == "sum")
+    reading = ReadOptions(options["format_"], rules, options["label_column"], options["weight_column"])
+    names = ("rows_per_shard", "append", "overwrite", "workers")
+    more = {name: options[name] for name in names if name in options}
+    if "shard_size" in options:
+        more["shard_bytes"] = options["shard_size"]
+    return IngestSpec(reading, options["positive"], options["bias"], **more)

@@ -1,0 +1,76 @@
+"""Option types and option groups that several commands share."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+class Size(click.ParamType):
+    """A number of bytes: 67108864, 64MB, 64MiB, 2GB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read a size."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?)?b?\s*", str(value), re.IGNORECASE)
+        try:
+            count = int(float(found[1]) * _UNITS[(found[2] or "").lower()]) if found else 0
+        except ValueError:
+            count = 0
+        if count < 1:
+            self.fail(f"{value!r} is not a size; write for example 64MB or 2GiB", param, ctx)
+        return count
+
+
+class Finite(click.ParamType):
+    """A finite number."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read a number; nan and inf are refused."""
+        try:
+            number = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not finite", param, ctx)
+        return number
+
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+workers_option = click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Threads to use [default: one a core]."
+)
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the data set at --out, all at once at the end.")
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how source files are read."""
+    from pipeline.data.sources.choose import FORMATS
+
+    options = (
+        click.option("--format", "format_", type=click.Choice(FORMATS), default="auto", show_default=True),
+        click.option("--positive", metavar="LABEL", help="This label is +1 and every other -1 (one against the rest)."),
+        click.option("--bias", type=Finite(), default=0.0, metavar="B", help="Append a constant feature of value B."),
+        click.option("--features", type=click.IntRange(min=1), metavar="D", help="Number of features; an index beyond is an error."),
+        click.option("--index-base", type=click.Choice(["auto", "0", "1"]), default="auto", show_default=True,
+                     help="What indices count from. auto: svmlight from 1 unless a 0 occurs, arrays from 0."),
+        click.option("--duplicates", type=click.Choice(["error", "sum"]), default="error", show_default=True,
+                     help="What to do with an index that stands twice in a row."),
+        click.option("--label-column", default="label", show_default=True, metavar="NAME", help="For CSV and Parquet."),
+        click.option("--weight-column", default="weight", show_default=True, metavar="NAME",
+                     help="For CSV and Parquet: the rows' costs, if there is such a column."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command

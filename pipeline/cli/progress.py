@@ -1,0 +1,82 @@
+"""Progress for people: a live bar on a terminal, a plain line now and then otherwise, nothing when quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pipeline.events import Event, Listener, Note, Progress, silent
+
+SECONDS_BETWEEN_LINES = 5.0
+
+
+def human_bytes(count: float) -> str:
+    """Return 1536 as 1.5 kB: decimal units, as disks are sold."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[Listener]:
+    """Yield a listener that shows events on stderr."""
+    if quiet:
+        yield silent
+    elif sys.stderr.isatty():
+        with _bar() as listener:
+            yield listener
+    else:
+        yield _Lines()
+
+
+def _line(event: Progress, seconds: float) -> str:
+    rows = f"{event.rows:,} rows, " if event.rows else ""
+    share = f" of {human_bytes(event.total)} ({event.done / event.total:.0%})" if event.total else ""
+    rate = f", {human_bytes(event.done / seconds)}/s" if seconds > 0 else ""
+    return f"{event.stage}: {rows}{human_bytes(event.done)}{share}{rate}"
+
+
+class _Lines:
+    """Plain lines, at most one every few seconds and one when a stage is complete."""
+
+    def __init__(self) -> None:
+        self.started = self.last = time.monotonic()
+        self.stage = ""
+
+    def __call__(self, event: Event) -> None:
+        now = time.monotonic()
+        if isinstance(event, Note):
+            print(event.text, file=sys.stderr, flush=True)
+            return
+        if event.stage != self.stage:
+            self.stage, self.started = event.stage, min(self.started, now)
+        if now - self.last >= SECONDS_BETWEEN_LINES or (event.total and event.done >= event.total):
+            self.last = now
+            print(_line(event, now - self.started), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _bar() -> Iterator[Listener]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[shown]}"), TimeRemainingColumn())
+    started = time.monotonic()
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def listen(event: Event) -> None:
+            if isinstance(event, Note):
+                bar.console.print(event.text, markup=False, highlight=False)
+                return
+            if event.stage not in tasks:
+                tasks[event.stage] = bar.add_task(event.stage, total=None, shown="")
+            shown = _line(event, time.monotonic() - started).removeprefix(f"{event.stage}: ")
+            bar.update(tasks[event.stage], completed=event.done, total=event.total or None, shown=shown)
+
+        yield listen

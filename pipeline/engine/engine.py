@@ -1,0 +1,83 @@
+"""The engine: run a function over every shard, on any backend, with results that do not depend on which.
+
+A pass is a Dask bag with one partition a shard. Merges form a tree whose shape depends on the number of shards only and
+whose leaves stand in shard order; so two runs are identical to the bit, whatever finished first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import dask.bag as db
+
+from pipeline.engine.backends import Backend, connect
+from pipeline.engine.shared import resolved
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+FAN_IN = 8
+
+
+class Engine:
+    """Runs passes. Use it as a context manager, or call ``close``."""
+
+    def __init__(self, scheduler: str = "threads", workers: int | None = None) -> None:
+        self.backend: Backend = connect(scheduler, workers)
+
+    def reduce(
+        self, function: Callable[..., R], shards: Sequence[T], merge: Callable[[Sequence[R]], R], *shared: Any
+    ) -> R:
+        """Return merge([function(shard, *shared) for shard in shards]), merged by a tree where the tasks run.
+
+        ``merge`` takes results in shard order, at most ``FAN_IN`` at a time, and returns one of the same kind.
+        """
+        if not shards:
+            raise ValueError("a pass needs at least one shard")
+        with self.backend.share(shared) as arguments:
+            results = self._bag(function, shards, arguments)
+            merged = results.reduction(_only, _Merge(merge), split_every=FAN_IN)
+            return self.backend.compute(merged)
+
+    def stream(self, function: Callable[..., R], shards: Sequence[T], *shared: Any) -> Iterator[R]:
+        """Yield function(shard, *shared) in shard order; at most two results a worker are in memory at a time."""
+        window = 2 * self.backend.workers
+        with self.backend.share(shared) as arguments:
+            for first in range(0, len(shards), window):
+                yield from self.backend.compute(self._bag(function, shards[first : first + window], arguments))
+
+    def close(self) -> None:
+        """Give back threads, processes or the connection."""
+        self.backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @staticmethod
+    def _bag(function: Callable[..., R], shards: Sequence[T], arguments: tuple[Any, ...]) -> db.Bag:
+        return db.from_sequence(shards, npartitions=len(shards)).map_partitions(_run, function, *arguments)
+
+
+class _Merge:
+    """Calls ``merge`` with a list; a name of its own for the task."""
+
+    def __init__(self, merge: Callable[[Sequence[Any]], Any]) -> None:
+        self.merge = merge
+
+    def __call__(self, results: Any) -> Any:
+        return self.merge(list(results))
+
+
+def _run(partition: Sequence[Any], function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    shared = [resolved(argument) for argument in arguments]
+    return [function(shard, *shared) for shard in partition]
+
+
+def _only(partition: Sequence[Any]) -> Any:
+    (result,) = partition
+    return result
