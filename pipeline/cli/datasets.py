@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,9 @@ def fetch_command(name: str, out: str | None, force: bool, quiet: bool) -> None:
 @datasets.command("make", epilog="\b\nExample:\n  svmsieve datasets make url-like --scale 0.01 --out small-url")
 @click.argument("name")
 @click.option("--out", required=True, metavar="DIR", help="The shard directory to make.")
-@click.option("--scale", type=float, default=1.0, show_default=True, help="Share of the real number of rows and features.")
+@click.option(
+    "--scale", type=float, default=1.0, show_default=True, help="Share of the real number of rows and features."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other rows.")
 @overwrite_option
 @workers_option
@@ -91,7 +94,8 @@ def check_command(directory: str) -> None:
 def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Show rows, features, nonzeros, label balance, and the quantiles of row lengths and norms.
 
-    DATA is a shard directory, a Parquet file or directory, a file of any other format (ingested into the cache), or a name.
+    DATA is a shard directory, a Parquet file or directory, a file of any other format (which is ingested into the
+    cache), or a name from the registry.
     """
     from pipeline.data.inputs import open_dataset
     from pipeline.engine.engine import Engine
@@ -128,7 +132,7 @@ def _shown(labels: tuple[str, ...]) -> str:
     return ", ".join(labels[:6]) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]], right: Any = ()) -> None:
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: Any = ()) -> None:
     widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
     for row in (header, *rows):
         cells = [c.rjust(w) if k in right else c.ljust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]

@@ -24,7 +24,9 @@ Examples:
 @click.option("--out", required=True, metavar="DIR", help="The shard directory to make.")
 @reading_options
 @click.option("--rows-per-shard", type=click.IntRange(min=1), metavar="N", help="Cut shards by rows instead of bytes.")
-@click.option("--shard-size", type=Size(), default="64MiB", show_default=True, metavar="SIZE", help="Cut shards by bytes.")
+@click.option(
+    "--shard-size", type=Size(), default="64MiB", show_default=True, metavar="SIZE", help="Cut shards by bytes."
+)
 @click.option("--append", is_flag=True, help="Add the files to the data set at --out; its shards stay as they are.")
 @overwrite_option
 @workers_option
@@ -32,9 +34,10 @@ Examples:
 def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: Any) -> None:
     """Turn source files into a directory of memory-mapped sparse shards.
 
-    SRC is a file, a pattern, a directory of Parquet files, any fsspec URL, or a name from `svmsieve datasets list`. Formats:
-    svmlight/LIBSVM text (also .gz, .bz2, .xz), Parquet (list columns indices and values, or one numeric column a feature),
-    npz (CSR arrays and y), CSV with a header. The files are streamed, in parallel; memory does not grow with them.
+    SRC is a file, a pattern, a directory of Parquet files, any fsspec URL, or a name from `svmsieve datasets list`.
+    Formats: svmlight/LIBSVM text (also .gz, .bz2, .xz), Parquet (list columns indices and values, or one numeric
+    column a feature), npz (CSR arrays and y), CSV with a header. The files are streamed, in parallel; memory does not
+    grow with them.
     """
     from pipeline.data.ingest import ingest
     from pipeline.data.inputs import resolve

@@ -51,7 +51,9 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progres
 workers_option = click.option(
     "--workers", type=click.IntRange(min=1), metavar="N", help="Threads to use [default: one a core]."
 )
-overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the data set at --out, all at once at the end.")
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace the data set at --out, all at once at the end."
+)
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,14 +64,34 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--format", "format_", type=click.Choice(FORMATS), default="auto", show_default=True),
         click.option("--positive", metavar="LABEL", help="This label is +1 and every other -1 (one against the rest)."),
         click.option("--bias", type=Finite(), default=0.0, metavar="B", help="Append a constant feature of value B."),
-        click.option("--features", type=click.IntRange(min=1), metavar="D", help="Number of features; an index beyond is an error."),
-        click.option("--index-base", type=click.Choice(["auto", "0", "1"]), default="auto", show_default=True,
-                     help="What indices count from. auto: svmlight from 1 unless a 0 occurs, arrays from 0."),
-        click.option("--duplicates", type=click.Choice(["error", "sum"]), default="error", show_default=True,
-                     help="What to do with an index that stands twice in a row."),
+        click.option(
+            "--features",
+            type=click.IntRange(min=1),
+            metavar="D",
+            help="Number of features; an index beyond is an error.",
+        ),
+        click.option(
+            "--index-base",
+            type=click.Choice(["auto", "0", "1"]),
+            default="auto",
+            show_default=True,
+            help="What indices count from. auto: svmlight from 1 unless a 0 occurs, arrays from 0.",
+        ),
+        click.option(
+            "--duplicates",
+            type=click.Choice(["error", "sum"]),
+            default="error",
+            show_default=True,
+            help="What to do with an index that stands twice in a row.",
+        ),
         click.option("--label-column", default="label", show_default=True, metavar="NAME", help="For CSV and Parquet."),
-        click.option("--weight-column", default="weight", show_default=True, metavar="NAME",
-                     help="For CSV and Parquet: the rows' costs, if there is such a column."),
+        click.option(
+            "--weight-column",
+            default="weight",
+            show_default=True,
+            metavar="NAME",
+            help="For CSV and Parquet: the rows' costs, if there is such a column.",
+        ),
     )
     for option in reversed(options):
         command = option(command)

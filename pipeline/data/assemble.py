@@ -53,7 +53,7 @@ class ShardCutter:
             self.pieces.append(piece)
             self.rows += stop - start
             self.nnz += piece.nnz
-            self.bytes += self._bytes(block, piece.nnz, stop - start)
+            self.bytes += int(self._bytes(block, piece.nnz, stop - start))
             start = stop
             if full:
                 yield self.take()
@@ -65,7 +65,7 @@ class ShardCutter:
         return pieces
 
     def _room(self, block: Block, start: int) -> tuple[int, bool]:
-        """Return the row up to which the block fits into the open shard (at least one row), and whether that fills it."""
+        """Return the row up to which the block goes into the open shard, and whether that fills it."""
         if self.rows_per_shard is not None:
             stop = min(block.n_rows, start + self.rows_per_shard - self.rows)
             full = self.rows + stop - start == self.rows_per_shard

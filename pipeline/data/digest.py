@@ -1,9 +1,9 @@
 """A digest of rows that does not depend on how they are cut into shards.
 
 Each row has a 64-bit hash h_i of its label, cost and (index, value) pairs; n rows have the polynomial
-F = sum_i h_i B^(n-1-i) mod 2^64, so that F(a then b) = F(a) B^(rows of b) + F(b): shards are digested apart and joined in
-order. Two such lanes with different mixing make 128 bits. It finds changes, it does not resist an attacker;
-the shards' sha256 are for that.
+F = sum_i h_i B^(n-1-i) mod 2^64, so that F(a then b) = F(a) B^(rows of b) + F(b): shards are digested apart and
+joined in order. Two such lanes with different mixing make 128 bits. It finds changes, it does not resist an
+attacker; the shards' sha256 are for that.
 """
 
 from __future__ import annotations

@@ -80,7 +80,9 @@ def _refuse_existing(final: Path, overwrite: bool) -> None:
     if not (final / MANIFEST).is_file():
         raise DatasetError(f"{final}: exists and is not a data set; choose another --out")
     if not overwrite:
-        raise DatasetError(f"{final}: a data set is there already; pass --append to add to it or --overwrite to replace it")
+        raise DatasetError(
+            f"{final}: a data set is there already; pass --append to add to it or --overwrite to replace it"
+        )
 
 
 @contextmanager

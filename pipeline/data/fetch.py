@@ -63,9 +63,7 @@ def fetch(entry: Entry, directory: Path, listen: Listener = silent, force: bool 
 def _file_name(entry: Entry) -> str:
     """The last part of the address, for an entry that has one."""
     if entry.kind == "bundled":
-        raise RegistryError(
-            f"{entry.name!r} comes with scikit-learn: use `svmsieve ingest {entry.name} --out DIR`"
-        )
+        raise RegistryError(f"{entry.name!r} comes with scikit-learn: use `svmsieve ingest {entry.name} --out DIR`")
     if entry.kind == "synthetic":
         raise RegistryError(
             f"{entry.name!r} is made, not downloaded: use `svmsieve datasets make {entry.name} --out DIR`"

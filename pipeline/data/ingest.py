@@ -3,9 +3,9 @@
 Blocks are parsed by a pool of threads and come back in source order; their labels get signs, their rows are cut into
 shards, and the shards are written by the same pool. What is in memory is a few blocks and two shards.
 
-Three things may be known only after the last row: the sign of the first label, whether indices count from 0, and (with a
-bias and no ``--features``) the index of the bias column. Where the guess made at the start was wrong, the shards written
-so far are amended at the end, before the data set becomes visible.
+Three things may be known only after the last row: the sign of the first label, whether indices count from 0, and
+(with a bias and no ``--features``) the index of the bias column. Where the guess made at the start was wrong, the
+shards written so far are amended at the end, before the data set becomes visible.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from pipeline.errors import DataError
 from pipeline.events import Listener, Progress, silent
 
 
-
 @dataclass(frozen=True)
 class IngestSpec:
     """How to ingest. ``bias`` 0 means no bias column; ``rows_per_shard`` None means shards of ``shard_bytes``."""
@@ -51,7 +50,9 @@ def ingest(inputs: Sequence[str | Source], out: str | Path, spec: IngestSpec, li
     opened = existing_directory(out) if spec.append else new_directory(out, spec.overwrite)
     with opened as directory:
         plan = _plan(spec, directory.old)
-        sources = [s for item in inputs for s in ([item] if not isinstance(item, str) else open_sources([item], plan.reading))]
+        sources = [
+            s for item in inputs for s in ([item] if not isinstance(item, str) else open_sources([item], plan.reading))
+        ]
         manifest = _Ingest(directory, sources, plan, listen).run()
         directory.finish(manifest)
     return manifest
@@ -64,7 +65,9 @@ def _plan(spec: IngestSpec, old: Manifest | None) -> IngestSpec:
     if spec.bias and spec.bias != old.bias:
         raise DataError(f"--bias {spec.bias:g} differs from the data set's {old.bias:g}; leave it out when appending")
     if spec.positive is not None and label_text(spec.positive) not in old.labels.positive:
-        raise DataError(f"--positive {spec.positive} differs from the data set's label map; leave it out when appending")
+        raise DataError(
+            f"--positive {spec.positive} differs from the data set's label map; leave it out when appending"
+        )
     rules = spec.reading.rules
     base = old.index_base if rules.base is None else rules.base
     features = rules.features
@@ -184,7 +187,11 @@ class _Ingest:
         for source in self.sources:
             if source.columns is not None and wanted is not None and source.columns != wanted:
                 differing = sorted(set(source.columns) ^ set(wanted))
-                what = f"column '{differing[0]}' is not in all files" if differing else "the columns stand in another order"
+                what = (
+                    f"column '{differing[0]}' is not in all files"
+                    if differing
+                    else "the columns stand in another order"
+                )
                 raise DataError(f"{what}; every file must have the same feature columns", path=source.path)
             wanted = wanted or source.columns
         return wanted

@@ -80,7 +80,7 @@ class LabelCoder:
             self.positive = fixed.positive[0]
         self.signs: dict[str, int] = {}
         if fixed is not None:
-            self.signs = {label: -1 for label in fixed.negative} | {label: 1 for label in fixed.positive}
+            self.signs = dict.fromkeys(fixed.negative, -1) | dict.fromkeys(fixed.positive, 1)
         self.rows = 0
         self.flipped_rows = 0
 
@@ -103,7 +103,9 @@ class LabelCoder:
         """Return the map, once every row has been seen."""
         found = list(self.signs)
         if self.positive is not None and self.positive not in self.signs:
-            raise DataError(f"no row is labelled {self.positive}; found: {_listed(found)}; choose --positive from these")
+            raise DataError(
+                f"no row is labelled {self.positive}; found: {_listed(found)}; choose --positive from these"
+            )
         if len(found) < 2:
             raise DataError(f"a single class was found: {_listed(found) or 'none'}; an SVM needs rows of two classes")
         sides = {s: tuple(sorted((k for k, v in self.signs.items() if v == s), key=_order)) for s in (-1, 1)}

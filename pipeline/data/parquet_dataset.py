@@ -81,9 +81,9 @@ def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None =
         sizes = list(in_order(pool, (partial(_size, g) for g in groups), ahead=available_cores()))
         n_features = _features(sources, reading, max(largest for _, largest in sizes)) + (1 if bias else 0)
         extra = 1 if bias else 0
-        settled = {"labels": labels, "n_features": n_features, "bias": bias}
         groups = [
-            replace(g, **settled, nnz=nnz + extra * g.n_rows) for g, (nnz, _) in zip(groups, sizes, strict=True)
+            replace(g, labels=labels, n_features=n_features, bias=bias, nnz=nnz + extra * g.n_rows)
+            for g, (nnz, _) in zip(groups, sizes, strict=True)
         ]
         digests = list(in_order(pool, (partial(_digest, g) for g in groups), ahead=available_cores()))
     return Dataset(

@@ -88,7 +88,9 @@ def read_shard(path: str, n_features: int) -> Rows:
         status = Path(path).stat()
         return _mapped(path, n_features, (status.st_ino, status.st_size, status.st_mtime_ns))
     except (OSError, pa.ArrowInvalid, KeyError) as error:
-        raise DatasetError(f"{path}: the shard cannot be read ({str(error).splitlines()[0]}); ingest it again") from error
+        raise DatasetError(
+            f"{path}: the shard cannot be read ({str(error).splitlines()[0]}); ingest it again"
+        ) from error
 
 
 @lru_cache(maxsize=512)

@@ -94,7 +94,9 @@ class Processes:
         try:
             return collection.compute(scheduler="processes", pool=self.pool)
         except BrokenProcessPool as error:
-            raise EngineError("a worker process died (out of memory or killed); use fewer workers or threads") from error
+            raise EngineError(
+                "a worker process died (out of memory or killed); use fewer workers or threads"
+            ) from error
 
     def close(self) -> None:
         """End the processes."""

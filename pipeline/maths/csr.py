@@ -27,7 +27,9 @@ def _row_products(indptr, indices, values, scale, w, out):  # type: ignore[no-un
         out[i] = scale[i] * ((a + b) + (c + d))
 
 
-def margins(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, labels: np.ndarray, w: np.ndarray) -> np.ndarray:
+def margins(
+    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, labels: np.ndarray, w: np.ndarray
+) -> np.ndarray:
     """Return f_i = z_i . w = y_i (x_i . w) for every row, in O(nonzeros).
 
     Each row is four interleaved float64 sums (a single one waits for its own last addition), always in the same order.

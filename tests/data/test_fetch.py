@@ -157,9 +157,7 @@ def test_without_any_version_a_broken_download_starts_over(shelf: Shelf, tmp_pat
 
 
 @pytest.mark.parametrize("heeds_if_range", [True, False])
-def test_a_file_that_changed_on_the_server_starts_over(
-    shelf: Shelf, tmp_path: Path, heeds_if_range: bool
-) -> None:
+def test_a_file_that_changed_on_the_server_starts_over(shelf: Shelf, tmp_path: Path, heeds_if_range: bool) -> None:
     broken_download(shelf, tmp_path)
     shelf.body, shelf.headers, shelf.heeds_if_range = OTHER, {"ETag": '"two"'}, heeds_if_range
     assert fetch(shelf.entry(), tmp_path).read_bytes() == OTHER
@@ -181,9 +179,7 @@ def test_a_server_without_ranges_starts_over(shelf: Shelf, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("extra", [b"", b"too long"])
-def test_a_part_that_lacks_nothing_is_finished_or_thrown_away(
-    shelf: Shelf, tmp_path: Path, extra: bytes
-) -> None:
+def test_a_part_that_lacks_nothing_is_finished_or_thrown_away(shelf: Shelf, tmp_path: Path, extra: bytes) -> None:
     broken_download(shelf, tmp_path)
     (tmp_path / "tiny.bz2.part").write_bytes(BODY + extra)
     before = len(shelf.asked)

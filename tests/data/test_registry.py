@@ -56,9 +56,7 @@ def test_shape_and_positive_class(name: str, rows: int, features: int, positive:
     assert (entry.rows, entry.features, entry.positive) == (rows, features, positive)
 
 
-@pytest.mark.parametrize(
-    ("stand_in", "real"), [("url-like", "url"), ("kdda-like", "kdd-a"), ("kddb-like", "kdd-b")]
-)
+@pytest.mark.parametrize(("stand_in", "real"), [("url-like", "url"), ("kdda-like", "kdd-a"), ("kddb-like", "kdd-b")])
 def test_a_stand_in_has_the_shape_of_the_real_set(stand_in: str, real: str) -> None:
     made, downloaded = find(stand_in), find(real)
     assert made.kind == "synthetic"

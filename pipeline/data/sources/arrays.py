@@ -15,7 +15,7 @@ from pipeline.data.sources.base import Task
 class ArraySource:
     """Rows x and labels y that are in memory already; ``path`` is the name they go by."""
 
-    columns = None
+    columns: tuple[str, ...] | None = None
     rules = ReadRules(base=0)
 
     def __init__(self, name: str, x: np.ndarray, y: np.ndarray) -> None:

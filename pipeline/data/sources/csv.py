@@ -59,8 +59,11 @@ class CsvSource:
                 header = stream.readline(1 << 24)
             if not header.strip():
                 raise DataError("the file is empty; a CSV file starts with a header line", path=self.path)
-            table = pacsv.read_csv(pa.py_buffer(header), read_options=pacsv.ReadOptions(autogenerate_column_names=True),
-                                   convert_options=pacsv.ConvertOptions(default_column_type=pa.string()))
+            table = pacsv.read_csv(
+                pa.py_buffer(header),
+                read_options=pacsv.ReadOptions(autogenerate_column_names=True),
+                convert_options=pacsv.ConvertOptions(default_column_type=pa.string()),
+            )
             names = [str(column[0]) for column in table.columns]
         return pa.schema([(name, pa.float64()) for name in names])
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import fsspec
 
@@ -40,7 +40,7 @@ def expand(path: str) -> list[str]:
     elif Path(path).is_dir():
         files = sorted(str(f) for f in Path(path).rglob("*") if f.is_file() and _is_part(str(f), path))
     else:
-        files = sorted(glob.glob(path)) if glob.has_magic(path) and not Path(path).exists() else [path]
+        files = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) and not Path(path).exists() else [path]  # noqa: PTH207
     if not files:
         raise DataError("no input files there; name a file, a pattern or a directory of Parquet files", path=path)
     return files
@@ -75,7 +75,7 @@ def open_plain(path: str) -> Iterator[IO[bytes]]:
     with open_binary(path) as raw:
         head = raw.read(6)
         raw.seek(0)
-        opener = next((opener for magic, opener in _OPENERS if head.startswith(magic)), None)
+        opener: Any = next((opener for magic, opener in _OPENERS if head.startswith(magic)), None)
         if opener is None:
             yield raw
         else:

@@ -27,7 +27,7 @@ NONZEROS_AT_A_TIME = 1 << 21
 class NpzSource:
     """One npz file."""
 
-    columns = None
+    columns: tuple[str, ...] | None = None
 
     def __init__(self, path: str, options: ReadOptions) -> None:
         self.path = path
@@ -88,7 +88,12 @@ class NpzSource:
 
 
 def _block(
-    origin: Origin, labels: np.ndarray, csr: tuple[np.ndarray, ...], rules: ReadRules, costs: np.ndarray | None, share: int
+    origin: Origin,
+    labels: np.ndarray,
+    csr: tuple[np.ndarray, ...],
+    rules: ReadRules,
+    costs: np.ndarray | None,
+    share: int,
 ) -> Block:
     indptr, indices, values = csr
     shifted = (indices - rules.assumed_base).astype(np.int32)

@@ -37,7 +37,9 @@ class ParquetSource:
             try:
                 for batch in batches:
                     share = self.size * batch.num_rows // total
-                    yield partial(_block, batch, self.layout, Origin(self.path, row, columns=self.columns), self.rules, share)
+                    yield partial(
+                        _block, batch, self.layout, Origin(self.path, row, columns=self.columns), self.rules, share
+                    )
                     row += batch.num_rows
             except (pa.ArrowInvalid, OSError) as error:
                 raise damaged(self.path, error) from error

@@ -22,8 +22,8 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infi
 class SvmlightSource:
     """One svmlight file."""
 
-    n_features = None
-    columns = None
+    n_features: int | None = None
+    columns: tuple[str, ...] | None = None
 
     def __init__(self, path: str, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
         self.path, self.rules, self.block_bytes = path, options.rules, block_bytes
@@ -118,4 +118,3 @@ def _ranges(stream: IO[bytes], size: int) -> Iterator[bytes]:
         kept = [piece[cut:]] if cut < len(piece) else []
     if kept:
         yield b"".join(kept)
-

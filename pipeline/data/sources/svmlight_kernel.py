@@ -87,7 +87,7 @@ def scan(text, labels, lines, indptr, indices, values):  # type: ignore[no-untyp
     indptr[0] = 0
     while at < text.size:
         c = text[at]
-        if c == _NEWLINE or c == _HASH or _is_blank(c):
+        if c in (_NEWLINE, _HASH) or _is_blank(c):
             if c == _HASH:
                 at = _line_end(text, at)
             elif c == _NEWLINE:
@@ -123,7 +123,7 @@ def scan(text, labels, lines, indptr, indices, values):  # type: ignore[no-untyp
             start = at
             index, at = _read_index(text, at)
             end = _token_end(text, at)
-            if at == start or at == end or text[at] != _COLON or at + 1 == end:
+            if at in (start, end) or text[at] != _COLON or at + 1 == end:
                 return BAD_PAIR, start, max(end, start + 1), line, row, pair, deferred, n_deferred
             if abs(index) > LARGEST_INDEX:
                 return INDEX_TOO_LARGE, start, at, line, row, pair, deferred, n_deferred
