@@ -1,0 +1,30 @@
+"""Fixtures and settings that all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "svmsieve", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("svmsieve")
+
+DEVELOPMENT_DATA = Path(os.environ.get("SVMSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """Keep tests away from the user's cache of downloads and ingested files."""
+    monkeypatch.setenv("SVMSIEVE_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def development_data():
+    """The folder of real data sets; tests that need it are skipped where there is none."""
+    if not DEVELOPMENT_DATA.is_dir():
+        pytest.skip("the development data sets are not here")
+    return DEVELOPMENT_DATA
