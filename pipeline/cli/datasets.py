@@ -12,7 +12,7 @@ import click
 
 from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import overwrite_option, quiet_option, reading_options, workers_option
-from pipeline.cli.progress import human_bytes, progress
+from pipeline.cli.progress import counted, human_bytes, progress
 
 
 @click.group(epilog="\b\nExample:\n  svmsieve datasets list")
@@ -71,7 +71,7 @@ def make_command(name: str, out: str, quiet: bool, **options: Any) -> None:
     size = human_bytes(sum(shard.bytes for shard in manifest.shards))
     click.echo(
         f"{out}: {manifest.rows:,} rows, {manifest.features:,} features, {manifest.nnz:,} nonzeros in "
-        f"{len(manifest.shards)} shards of {size}"
+        f"{counted(len(manifest.shards), 'shard')} of {size}"
     )
 
 
@@ -82,7 +82,8 @@ def check_command(directory: str) -> None:
     from pipeline.data.dataset import open_shards
 
     data = open_shards(directory, full_check=True)
-    click.echo(f"{directory}: all {len(data.shards)} shards are whole ({human_bytes(data.bytes)} read)")
+    read = f"{counted(len(data.shards), 'shard')} read, {human_bytes(data.bytes)}"
+    click.echo(f"{directory}: {read}: every checksum holds")
 
 
 @datasets.command("describe", epilog="\b\nExample:\n  svmsieve datasets describe clicks")
@@ -115,7 +116,7 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
         ("label +1", f"{d.positives:,} ({d.positives / d.rows:.1%}): {_shown(d.positive_labels)}"),
         ("label -1", f"{d.negatives:,} ({d.negatives / d.rows:.1%}): {_shown(d.negative_labels)}"),
         ("costs", f"{d.cost_range[0]:g} to {d.cost_range[1]:g}, {d.cost_total:,.6g} in all"),
-        ("stored", f"{d.shards} {'row groups' if d.kind == 'parquet' else 'shards'}, {human_bytes(d.bytes)}"),
+        ("stored", f"{counted(d.shards, 'row group' if d.kind == 'parquet' else 'shard')}, {human_bytes(d.bytes)}"),
         ("fingerprint", d.fingerprint[:16]),
     ]
     click.echo(d.path)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pipeline.cli.options import Size, overwrite_option, quiet_option, reading_options, workers_option
-from pipeline.cli.progress import human_bytes, progress
+from pipeline.cli.progress import counted, human_bytes, progress
 
 EXAMPLES = """
 \b
@@ -51,11 +51,11 @@ def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: A
             found, spec = resolve(source, spec, listen)
             inputs.append(found)
         manifest = ingest(inputs, out, spec, listen)
-    shards = len(manifest.shards)
+    shards = counted(len(manifest.shards), "shard")
     size = human_bytes(sum(shard.bytes for shard in manifest.shards))
     click.echo(
         f"{out}: {manifest.rows:,} rows, {manifest.features:,} features, {manifest.nnz:,} nonzeros, "
-        f"{manifest.positives / manifest.rows:.1%} positive, in {shards} shard{'s' if shards > 1 else ''} of {size}"
+        f"{manifest.positives / manifest.rows:.1%} positive, in {shards} of {size}"
     )
 
 

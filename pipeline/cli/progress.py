@@ -21,6 +21,11 @@ def human_bytes(count: float) -> str:
     return f"{count:.1f} TB"
 
 
+def counted(count: int, what: str) -> str:
+    """Return ``1 shard`` or ``2 shards``."""
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[Listener]:
     """Yield a listener that shows events on stderr."""

@@ -12,27 +12,24 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import re
 import socket
-import urllib.request as web
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPException, IncompleteRead
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
 
+from pipeline.data import download as http
+from pipeline.data.download import AGAIN, PIECE
 from pipeline.data.registry import SCHEMES, Entry
 from pipeline.errors import FetchError, RegistryError
 from pipeline.events import Listener, Progress, silent
 
-PIECE = 1 << 20
-TIMEOUT = 30.0
 ELSEWHERE = "download it elsewhere and pass the file to `svmsieve ingest`"
-AGAIN = "run the same command again to go on from there"
 
 
 def cache_directory() -> Path:
@@ -55,7 +52,7 @@ def fetch(entry: Entry, directory: Path, listen: Listener = silent, force: bool 
             return target
         directory.mkdir(parents=True, exist_ok=True)
         with _locked_part(target) as part:
-            _download(entry, target, part, listen, force)
+            http.download(entry, _beside(target, ".part.json"), part, listen, force)
             _finish(entry, target, part, listen)
     return target
 
@@ -98,90 +95,6 @@ def _locked_part(target: Path) -> Iterator[IO[bytes]]:
         finally:
             if not part.tell():
                 path.unlink(missing_ok=True)
-
-
-def _download(entry: Entry, target: Path, part: IO[bytes], listen: Listener, force: bool) -> None:
-    """Append to ``part`` what it lacks, from the version of the file it was begun with, or start over."""
-    state_path = _beside(target, ".part.json")
-    validator = "" if force else _validator_of_part(state_path, entry.url)
-    size = part.tell() if validator else 0
-    answer = _ask(entry.url, size, validator)
-    if answer.status in (206, 416) and not _continues(answer, size, validator):
-        answer.close()
-        answer, size = _ask(entry.url, 0, ""), 0
-    with answer:
-        if answer.status == 416:  # the part lacks nothing
-            return
-        done = size if answer.status == 206 else 0
-        length = answer.headers.get("Content-Length", "")
-        total = done + int(length) if length.isdigit() else 0
-        if part.tell() and not done:
-            part.seek(0)
-            part.truncate()
-        state = {"url": entry.url, "validator": _validator(answer) or (validator if done else "")}
-        state_path.write_text(json.dumps(state), encoding="utf-8")
-        while piece := answer.read(PIECE):
-            part.write(piece)
-            done += len(piece)
-            listen(Progress(f"download {entry.name}", 0, done, total))
-    part.flush()
-    if total and done != total:
-        raise FetchError(f"{entry.url}: the connection ended after {done:,} of {total:,} bytes; {AGAIN}")
-
-
-def _ask(url: str, size: int, validator: str) -> Any:
-    """The server's answer to "the file from byte ``size`` on, if it is still that version, else all of it".
-
-    An answer 416 (there is nothing from that byte on) is returned too, any other failure raised.
-    """
-    headers = {"User-Agent": "svmsieve", "Accept-Encoding": "identity"}
-    if size:
-        headers |= {"Range": f"bytes={size}-", "If-Range": validator}
-    try:
-        return _opener().open(web.Request(url, headers=headers), timeout=TIMEOUT)  # noqa: S310 - see _opener
-    except HTTPError as error:
-        if size and error.code == 416:
-            return error
-        raise
-
-
-def _opener() -> web.OpenerDirector:
-    """Opens http, https and file addresses and no other, also after a redirect; proxies as configured."""
-    opener = web.OpenerDirector()
-    for handler in (
-        web.ProxyHandler,
-        web.HTTPHandler,
-        web.HTTPSHandler,
-        web.FileHandler,
-        web.UnknownHandler,
-        web.HTTPRedirectHandler,
-        web.HTTPDefaultErrorHandler,
-        web.HTTPErrorProcessor,
-    ):
-        opener.add_handler(handler())
-    return opener
-
-
-def _continues(answer: Any, size: int, validator: str) -> bool:
-    """Whether a partial answer fits our part: same place, and same version (servers may ignore If-Range)."""
-    place = answer.headers.get("Content-Range", "")
-    fits = place == f"bytes */{size}" if answer.status == 416 else place.startswith(f"bytes {size}-")
-    return fits and _validator(answer) in ("", validator)
-
-
-def _validator(answer: Any) -> str:
-    """What names the version: the strong ETag, else Last-Modified, else nothing (then we cannot resume)."""
-    tag: str = answer.headers.get("ETag", "")
-    return tag if tag.startswith('"') else str(answer.headers.get("Last-Modified", ""))
-
-
-def _validator_of_part(state_path: Path, url: str) -> str:
-    """The version that FILE.part was begun with, if it came from this address."""
-    try:
-        state = json.loads(state_path.read_text(encoding="utf-8"))
-        return str(state["validator"]) if state["url"] == url else ""
-    except (OSError, ValueError, LookupError, TypeError):
-        return ""
 
 
 def _finish(entry: Entry, target: Path, part: IO[bytes], listen: Listener) -> None:
@@ -271,7 +184,7 @@ def _explain(entry: Entry, target: Path, error: Exception) -> str:
     if isinstance(cause, socket.gaierror):
         return f"{entry.url}: cannot find the host {host}; check the network, or {ELSEWHERE}"
     if isinstance(cause, TimeoutError):
-        return f"{entry.url}: no answer from {host} in {TIMEOUT:g} s; try again later, or {ELSEWHERE}"
+        return f"{entry.url}: no answer from {host} in {http.TIMEOUT:g} s; try again later, or {ELSEWHERE}"
     if isinstance(cause, IncompleteRead | ConnectionResetError):
         return f"{entry.url}: the connection broke; {AGAIN}"
     reason = " ".join(str(getattr(cause, "strerror", None) or cause).split())

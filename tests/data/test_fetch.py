@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.data import fetch as fetch_module
-from pipeline.data.fetch import PIECE, cache_directory, fetch
+from pipeline.data import download
+from pipeline.data.download import PIECE
+from pipeline.data.fetch import cache_directory, fetch
 from pipeline.data.registry import Entry, find
 from pipeline.errors import FetchError, RegistryError
 from pipeline.events import Event, Progress
@@ -269,7 +270,7 @@ def test_an_unknown_host(tmp_path: Path) -> None:
 
 
 def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_module, "TIMEOUT", 0.1)
+    monkeypatch.setattr(download, "TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/a"
         message = failure(Entry(name="a", kind="download", url=url), tmp_path)

@@ -1,0 +1,170 @@
+"""The command line as a user meets it: help worth reading, exit codes, one-line errors, progress, README's promises."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli import app, main
+
+TOP = Path(__file__).parents[1]
+
+
+def run(capsys, *arguments):
+    """Run in this process; return (exit code, stdout, stderr)."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    return stop.value.code or 0, out, err
+
+
+def commands(group=app, prefix=()):
+    for name, command in group.commands.items():
+        yield (*prefix, name)
+        if hasattr(command, "commands"):
+            yield from commands(command, (*prefix, name))
+
+
+@pytest.mark.parametrize("command", [(), *commands()], ids=" ".join)
+def test_every_help_has_an_example(capsys, command):
+    code, out, err = run(capsys, *command, "--help")
+    assert code == 0
+    assert err == ""
+    assert re.search(r"Examples?:\n\s+svmsieve " + " ".join(command), out)
+
+
+def test_examples_in_help_parse(capsys):
+    """Every example names options that exist: parse it up to the point where it would run."""
+    for command in [(), *commands()]:
+        _, out, _ = run(capsys, *command, "--help")
+        for example in re.findall(r"^\s+svmsieve (.*?)\s*(?:#.*)?$", out.split("Example")[-1], re.MULTILINE):
+            words = example.split()
+            found, path = app, []
+            while hasattr(found, "commands"):
+                path.append(words.pop(0))
+                found = found.commands[path[-1]]
+            found.make_context(path[-1], words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nonsense"], 2, "No such command 'nonsense'"),
+        (["ingest", "--out", "x"], 2, "Missing argument"),
+        (["ingest", "a", "--out", "x", "--bias", "nan"], 2, "not finite"),
+        (["ingest", "a", "--out", "x", "--shard-size", "many"], 2, "not a size"),
+        (["ingest", "a", "--out", "x", "--append", "--overwrite"], 2, "exclude each other"),
+        (["ingest", "nowhere.svm", "--out", "x"], 1, "no such file"),
+        (["ingest", "gisete", "--out", "x"], 1, "svmsieve datasets list"),
+        (["ingest", "url-like", "--out", "x"], 1, "svmsieve datasets make url-like"),
+        (["ingest", "digit1", "--out", "x"], 1, "convert it"),
+        (["datasets", "make", "url", "--out", "x"], 1, "url-like, kdda-like"),
+        (["datasets", "fetch", "breast_cancer"], 1, "svmsieve ingest breast_cancer"),
+        (["datasets", "describe", "nowhere"], 1, "svmsieve datasets list"),
+        (["datasets", "check", "nowhere"], 1, "svmsieve ingest again"),
+        (["datasets", "describe", "breast_cancer", "--scheduler", "carrier-pigeon"], 1, "threads"),
+    ],
+)
+def test_errors_are_one_line(capsys, tmp_path, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    found, out, err = run(capsys, *arguments)
+    assert found == code
+    assert out == ""
+    *notes, last = err.splitlines()
+    assert message in last
+    assert all(note.startswith("ingest") for note in notes)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ingest_and_describe_a_bundled_data_set(capsys, tmp_path):
+    code, out, err = run(capsys, "ingest", "breast_cancer", "--out", tmp_path / "cancer", "--bias", "1")
+    assert code == 0
+    assert "569 rows, 31 features, 17,639 nonzeros, 62.7% positive, in 1 shard" in out
+    assert "569 rows" in err
+    code, out, err = run(capsys, "datasets", "describe", tmp_path / "cancer", "--json")
+    found = json.loads(out)
+    assert (found["rows"], found["features"], found["positives"], found["bias"]) == (569, 31, 357, 1.0)
+    assert found["row_lengths"] == [31] * 7
+    assert run(capsys, "datasets", "check", tmp_path / "cancer")[0] == 0
+    assert run(capsys, "ingest", "breast_cancer", "--out", tmp_path / "cancer")[0] == 1
+    assert run(capsys, "ingest", "breast_cancer", "--out", tmp_path / "cancer", "--overwrite", "-q")[2] == ""
+
+
+def test_describe_opens_whatever_data_may_be(capsys, tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:2\n-1 3:4\n1\n")
+    for _ in range(2):
+        code, out, err = run(capsys, "datasets", "describe", tmp_path / "rows.svm")
+        assert code == 0
+        assert re.search(r"rows +3\n +features +3\n +nonzeros +2 ", out)
+    assert err == "", "the second time it is found in the cache"
+    (tmp_path / "rows.svm").write_text("1 1:2\n-1 3:4\n")
+    assert re.search(r"rows +2\n", run(capsys, "datasets", "describe", tmp_path / "rows.svm")[1])
+
+
+def test_list_names_every_data_set(capsys):
+    code, out, _ = run(capsys, "datasets", "list")
+    assert code == 0
+    for name in ("breast_cancer", "kdd-b", "ijcnn1", "url-like"):
+        assert re.search(rf"^ +{name} ", out, re.MULTILINE)
+
+
+def test_a_terminal_gets_a_bar_and_a_pipe_gets_lines(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:2\n-1 3:4\n" * 200_000)
+    command = [sys.executable, "-c", "from pipeline.cli import main; main()", "ingest", "rows.svm", "--out"]
+    plain = subprocess.run([*command, "a"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "400,000 rows, 2.6 MB of 2.6 MB (100%)" in plain.stderr
+    assert "\x1b" not in plain.stderr
+    parent, terminal = pty.openpty()
+    live = subprocess.Popen([*command, "b"], cwd=tmp_path, stderr=terminal, stdout=subprocess.DEVNULL)
+    os.close(terminal)
+    shown = b""
+    try:
+        while piece := os.read(parent, 4096):
+            shown += piece
+    except OSError:  # Linux reports the end of a terminal as an error
+        pass
+    os.close(parent)
+    assert live.wait() == 0
+    assert b"\x1b[" in shown
+    assert b"rows," in shown
+
+
+def test_a_closed_pipe_is_not_a_traceback(tmp_path):
+    code = "from pipeline.cli import main; main(['datasets', 'list'])"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert "Traceback" not in done.stderr
+
+
+def test_readme_has_two_set_up_commands_and_true_python():
+    text = (TOP / "README.md").read_text()
+    blocks = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
+    assert [b for b in blocks if "pip install" in b] == blocks[:2]
+    assert all(b.count("\n") == 1 for b in blocks[:2])
+    for line in "".join(blocks[2:]).splitlines():
+        for command in re.findall(r"svmsieve ([^#&]*)", line):
+            words = command.split()
+            found, path = app, []
+            while hasattr(found, "commands"):
+                path.append(words.pop(0))
+                found = found.commands[path[-1]]
+            found.make_context(path[-1], words)
+
+
+def test_readme_python_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(capsys, "ingest", "breast_cancer", "--out", "cancer", "-q")
+    (code,) = re.findall(r"```python\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - our own README
+    c_min, shape = capsys.readouterr().out.split(maxsplit=1)
+    assert 0 < float(c_min) < 1e-3
+    assert shape.strip() == "(284, 30)"
