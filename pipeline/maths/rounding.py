@@ -1,0 +1,60 @@
+"""How far rounding can carry a float64 result from the exact one: what "safe" has to allow for.
+
+u = 2^-53 is the unit roundoff. A sum or dot product of k terms, in any order, is within k u / (1 - k u) times the sum
+of the terms' absolute values of the exact result (Higham, Accuracy and Stability of Numerical Algorithms, section
+3.1).
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from pipeline.jit import kernel
+
+UNIT = 2.0**-53
+
+N = TypeVar("N", int, float, np.ndarray)
+
+
+def gamma(terms: N) -> N:
+    """Return k u / (1 - k u), with a term to spare for the factors' own rounding."""
+    return (terms + 2) * (UNIT * (1 + 2**-20))
+
+
+def product_error(lengths: np.ndarray, norms: np.ndarray, size: float) -> np.ndarray:
+    """Bound |computed - exact| of z_i . v for rows of ``lengths`` nonzeros and norms |z_i|, where |v| <= ``size``.
+
+    By Cauchy-Schwarz sum_j |z_ij v_j| <= |z_i| |v|, whatever the magnitudes within the row.
+    """
+    return gamma(lengths) * norms * (size * (1 + 1e-12))
+
+
+@kernel
+def compensated_sum(x):  # type: ignore[no-untyped-def]
+    """Return (s, e) with s + e = sum(x) to about twice the working precision (Neumaier 1974)."""
+    total, error = 0.0, 0.0
+    for value in x:
+        new = total + value
+        if abs(total) >= abs(value):
+            error += (total - new) + value
+        else:
+            error += (value - new) + total
+        total = new
+    return total, error
+
+
+@kernel
+def compensated_dot(x, y):  # type: ignore[no-untyped-def]
+    """Return x . y with an error of at most about 2 u |x| |y|, whatever the length."""
+    total, error = 0.0, 0.0
+    for k in range(x.size):
+        value = x[k] * y[k]
+        new = total + value
+        if abs(total) >= abs(value):
+            error += (total - new) + value
+        else:
+            error += (value - new) + total
+        total = new
+    return total + error

@@ -1,0 +1,133 @@
+"""The intersection test: exact over both balls, with every degenerate case, never looser than either ball."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.maths.ball import Ball, Span, ball_bounds
+from pipeline.maths.intersection import intersection_bounds
+
+
+def bounds(m1, r1, m2, r2, z):
+    """The function under test on explicit balls."""
+    span = Span.of([m1, m2])
+    sizes = [float(np.linalg.norm(m)) for m in (m1, m2)]
+    one, two = Ball((1.0, 0.0), r1 * r1, 0.0, 0.0, sizes[0]), Ball((0.0, 1.0), r2 * r2, 0.0, 0.0, sizes[1])
+    products, norms, lengths = (z @ m1, z @ m2), np.linalg.norm(z, axis=1), np.full(len(z), z.shape[1])
+    found = intersection_bounds(one, two, span, products, norms, lengths)
+    return found, [ball_bounds(ball, products, norms, lengths) for ball in (one, two)]
+
+
+def three_cases(m1, r1, m2, r2, z):
+    """The paper's theorem, case by case, for balls that properly cross."""
+    phi = m1 - m2
+    p = math.sqrt(phi @ phi)
+    zeta = (p * p + r2 * r2 - r1 * r1) / (2 * p)
+    psi, kappa = m2 + zeta * phi / p, math.sqrt(r2 * r2 - zeta * zeta)
+    lower, upper = [], []
+    for row in z:
+        norm = math.sqrt(row @ row)
+        t = row @ phi / (p * norm)
+        width = kappa * math.sqrt(max(0.0, norm * norm - (row @ phi) ** 2 / p**2))
+        for sign, out in ((-1, lower), (1, upper)):
+            if sign * t < (zeta - p) / r1:
+                out.append(row @ m1 + sign * r1 * norm)
+            elif zeta / r2 < sign * t:
+                out.append(row @ m2 + sign * r2 * norm)
+            else:
+                out.append(row @ psi + sign * width)
+    return np.array(lower), np.array(upper)
+
+
+@given(seed=st.integers(0, 2**32), d=st.integers(1, 12), where=st.floats(0.02, 0.98), ratio=st.floats(0.05, 20))
+def test_it_is_the_three_case_formula(seed, d, where, ratio):
+    rng = np.random.default_rng(seed)
+    m1, m2, z = rng.standard_normal(d), rng.standard_normal(d), rng.standard_normal((30, d))
+    z[0], z[1] = m1 - m2, m2 - m1
+    p = float(np.linalg.norm(m1 - m2))
+    r1 = p * ratio
+    r2 = abs(p - r1) + where * (p + r1 - abs(p - r1))
+    (lower, upper), _ = bounds(m1, r1, m2, r2, z)
+    expected = three_cases(m1, r1, m2, r2, z)
+    scale = 1 + (np.abs(m1).max() + r1 + r2) * np.linalg.norm(z, axis=1)
+    assert np.all(lower <= expected[0] + 1e-15 * scale)
+    assert np.all(upper >= expected[1] - 1e-15 * scale)
+    np.testing.assert_allclose(lower / scale, expected[0] / scale, atol=2e-8)
+    np.testing.assert_allclose(upper / scale, expected[1] / scale, atol=2e-8)
+    generic = slice(2, None)
+    np.testing.assert_allclose((lower / scale)[generic], (expected[0] / scale)[generic], atol=1e-12)
+    np.testing.assert_allclose((upper / scale)[generic], (expected[1] / scale)[generic], atol=1e-12)
+
+
+@given(seed=st.integers(0, 2**32), d=st.integers(1, 6), r1=st.floats(0, 3), r2=st.floats(0, 3), far=st.floats(0, 1))
+def test_no_point_of_both_balls_is_outside_the_bounds(seed, d, r1, r2, far):
+    """Whatever the balls: nested, touching, equal, of radius zero. Points are sampled in both."""
+    rng = np.random.default_rng(seed)
+    m1 = rng.standard_normal(d)
+    step = rng.standard_normal(d)
+    m2 = m1 + step / np.linalg.norm(step) * far * (r1 + r2)
+    z = np.vstack([rng.standard_normal((10, d)), step, -step, np.zeros(d)])
+    (lower, upper), alone = bounds(m1, r1, m2, r2, z)
+    for ball_lower, ball_upper in alone:
+        assert np.all(lower >= ball_lower)
+        assert np.all(upper <= ball_upper)
+    directions = rng.standard_normal((500, d))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    for m, r in ((m1, r1), (m2, r2)):
+        points = m + r * rng.random((500, 1)) ** 0.2 * directions
+        inside = (np.linalg.norm(points - m1, axis=1) <= r1) & (np.linalg.norm(points - m2, axis=1) <= r2)
+        products = points[inside] @ z.T
+        assert np.all(products >= lower - 1e-13)
+        assert np.all(products <= upper + 1e-13)
+
+
+DEGENERATE = {
+    "equal balls": ([0.0, 0.0], 1.0, [0.0, 0.0], 1.0),
+    "same centre": ([1.0, 0.0], 2.0, [1.0, 0.0], 1.0),
+    "second within first": ([0.0, 0.0], 3.0, [1.0, 0.0], 1.0),
+    "first within second": ([1.0, 0.0], 1.0, [0.0, 0.0], 3.0),
+    "touching from inside": ([0.0, 0.0], 2.0, [1.0, 0.0], 1.0),
+    "touching from outside": ([0.0, 0.0], 1.0, [2.0, 0.0], 1.0),
+    "a point in a ball": ([0.0, 0.0], 1.0, [0.5, 0.0], 0.0),
+    "a point on a sphere": ([0.0, 0.0], 1.0, [1.0, 0.0], 0.0),
+    "two points that are one": ([1.0, 1.0], 0.0, [1.0, 1.0], 0.0),
+    "apart by rounding": ([0.0, 0.0], 1.0, [2.0 + 4e-16, 0.0], 1.0),
+    "centres apart by rounding": ([1.0, 1.0], 1.0, [1.0 + 2e-16, 1.0], 1.0),
+}
+
+
+COMMON_POINT = {
+    "second within first": [1.0, 0.5],
+    "touching from inside": [2.0, 0.0],
+    "touching from outside": [1.0, 0.0],
+    "a point on a sphere": [1.0, 0.0],
+    "two points that are one": [1.0, 1.0],
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_cases(name):
+    m1, r1, m2, r2 = (np.array(v) if isinstance(v, list) else v for v in DEGENERATE[name])
+    z = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [1e-9, 1.0], [3.0, 4.0], [0.0, 0.0]])
+    (lower, upper), alone = bounds(m1, r1, m2, r2, z)
+    assert np.all(np.isfinite(lower))
+    assert np.all(np.isfinite(upper))
+    assert np.all(lower >= np.maximum(alone[0][0], alone[1][0]))
+    assert np.all(upper <= np.minimum(alone[0][1], alone[1][1]))
+    assert lower[-1] == upper[-1] == 0.0
+    if name in COMMON_POINT:
+        point = z @ np.array(COMMON_POINT[name])
+        assert np.all(lower <= point)
+        assert np.all(upper >= point)
+
+
+def test_balls_that_touch_leave_one_point():
+    m1, r1, m2, r2 = (np.array(v) if isinstance(v, list) else v for v in DEGENERATE["touching from outside"])
+    (lower, upper), _ = bounds(m1, r1, m2, r2, np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0]]))
+    np.testing.assert_allclose(upper, [1, 0, 3], atol=1e-6)
+    np.testing.assert_allclose(lower, [1, 0, 3], atol=1e-6)
