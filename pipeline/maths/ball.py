@@ -26,29 +26,32 @@ Combination = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Span:
-    """Vectors v_k known by their inner products; ``drift[k]`` bounds |v_k as computed - v_k as defined|."""
+    """Vectors v_k known by their inner products; ``drift[k]`` bounds |v_k as computed - v_k as defined|.
 
-    gram: np.ndarray
+    Two or three vectors: plain Python numbers are quicker than small arrays.
+    """
+
+    gram: tuple[tuple[float, ...], ...]
     drift: tuple[float, ...]
 
     @classmethod
     def of(cls, vectors: Sequence[np.ndarray], drift: Sequence[float] | None = None) -> Span:
         """Take the inner products of some vectors."""
-        gram = np.array([[compensated_dot(a, b) for b in vectors] for a in vectors])
+        gram = tuple(tuple(float(compensated_dot(a, b)) for b in vectors) for a in vectors)
         return cls(gram, tuple(drift) if drift is not None else (0.0,) * len(vectors))
 
     def square(self, combination: Combination) -> float:
         """Return |sum_k a_k v_k|^2."""
-        a = np.array(combination)
-        return max(0.0, float(a @ self.gram @ a))
+        rows = (sum(b * g for b, g in zip(combination, row, strict=True)) for row in self.gram)
+        return max(0.0, sum(a * r for a, r in zip(combination, rows, strict=True)))
 
     def size(self, combination: Combination) -> float:
         """Return sum_k |a_k| |v_k|, an upper bound of the norm that does not cancel."""
-        return float(np.abs(combination) @ np.sqrt(np.maximum(np.diag(self.gram), 0.0)))
+        return sum(abs(a) * math.sqrt(max(0.0, self.gram[k][k])) for k, a in enumerate(combination))
 
     def blur(self, combination: Combination) -> float:
         """Return sum_k |a_k| drift_k: how far the combination may be from the one that was meant."""
-        return float(np.abs(combination) @ np.array(self.drift))
+        return sum(abs(a) * b for a, b in zip(combination, self.drift, strict=True))
 
 
 @dataclass(frozen=True)

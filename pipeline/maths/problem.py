@@ -11,12 +11,13 @@ f_i > 1 => alpha_i = 0,  f_i < 1 => alpha_i = u_i. Rows may be a SciPy sparse ma
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-Matrix = np.ndarray | sp.csr_array | sp.csr_matrix | Any
+Matrix: TypeAlias = Any
+"""A SciPy sparse matrix (which carries no types) or a dense array."""
 
 
 def rows_of(x: Matrix, labels: np.ndarray) -> Matrix:

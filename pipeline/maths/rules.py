@@ -43,9 +43,8 @@ class Reference:
 
     def with_vector(self, square: float, products: np.ndarray, drift: float) -> Reference:
         """Return the reference with one more vector in its span: its |v|^2, its products with the others, its drift."""
-        k = len(self.w)
-        gram = np.empty((k + 1, k + 1))
-        gram[:k, :k], gram[k, :k], gram[:k, k], gram[k, k] = self.span.gram, products, products, square
+        last = (*(float(p) for p in products), square)
+        gram = (*((*row, p) for row, p in zip(self.span.gram, last, strict=False)), last)
         span = Span(gram, (*self.span.drift, drift))
         return replace(self, span=span, w=(*self.w, 0.0), w_alpha=(*self.w_alpha, 0.0))
 

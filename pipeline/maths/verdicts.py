@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.jit import kernel
+
 KEEP, ZERO, UPPER = 0, 1, 2
 
 
@@ -12,10 +14,15 @@ def verdicts(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
 
     A row of zero norm has z_i . w* = 0 < 1 and is UPPER at every C. Bounds that are not numbers decide nothing.
     """
-    found = np.zeros(lower.size, dtype=np.int8)
-    found[lower > 1.0] = ZERO
-    found[upper < 1.0] = UPPER
+    found = np.empty(lower.size, dtype=np.int8)
+    _judge(lower, upper, found)
     return found
+
+
+@kernel
+def _judge(lower, upper, found):  # type: ignore[no-untyped-def]
+    for i in range(lower.size):
+        found[i] = UPPER if upper[i] < 1.0 else ZERO if lower[i] > 1.0 else KEEP
 
 
 def screened_share(found: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from pipeline.maths.path_start import c_min
+from pipeline.maths.path_start import c_min, doubt_of
 from tests.oracle import Optimum, solve
 
 
@@ -38,7 +38,8 @@ def make_problem(seed: int, n: int, d: int, kind: str, spread: float) -> Problem
     elif kind == "integers":
         z = np.round(2 * z)
     costs = 10.0 ** rng.uniform(-spread, spread, n) if spread else np.ones(n)
-    return Problem(z, costs, c_min(z @ (z.T @ costs)))
+    doubt = doubt_of(costs, np.linalg.norm(z, axis=1))
+    return Problem(z, costs, c_min(z @ (z.T @ costs), doubt))
 
 
 KINDS = ["plain", "shifted", "duplicates", "opposites", "zeros", "one class", "integers"]

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipeline.maths.eps_grid import Reach, check_grid, has_ended, log_grid, next_c
-from pipeline.maths.path_start import c_min, start
+from pipeline.maths.path_start import c_min, doubt_of, start
 from tests.maths.problems import make_problem, problems, worsened
 from tests.oracle import solve
 
@@ -55,6 +55,15 @@ def test_rows_that_sum_to_zero_never_leave_the_start():
     assert c_min(z @ z.sum(axis=0)) == math.inf
     optimum = solve(z, 100.0)
     np.testing.assert_allclose(optimum.w.astype(float), 0, atol=1e-9)
+
+
+def test_rows_that_sum_to_zero_but_for_rounding():
+    z = np.random.default_rng(0).standard_normal((31, 3))
+    z = np.vstack([z, -z[::-1]]) / 3
+    costs = np.ones(len(z))
+    s = z.T @ costs
+    assert 0 < np.abs(s).max() < 1e-14
+    assert c_min(z @ s, doubt_of(costs, np.linalg.norm(z, axis=1))) == math.inf
 
 
 @given(
