@@ -66,7 +66,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--bias", type=Finite(), default=0.0, metavar="B", help="Append a constant feature of value B."),
         click.option(
             "--features",
-            type=click.IntRange(min=1),
+            type=click.IntRange(1, 2**31 - 2),
             metavar="D",
             help="Number of features; an index beyond is an error.",
         ),

@@ -33,6 +33,24 @@ class Origin:
         return DataError(problem, path=self.path, row=self.first + row)
 
 
+def refuse_missing(labels: RawLabels, origin: Origin) -> RawLabels:
+    """Return the labels if every row has one, else raise the error for the first that has none."""
+    row = labels.first_missing()
+    if row is not None:
+        raise origin.error(row, "the label is missing (empty, nan or infinite); fill it or drop the row")
+    return labels
+
+
+def zero_based(indices: np.ndarray, indptr: np.ndarray, rules: ReadRules, origin: Origin) -> np.ndarray:
+    """Return indices of any integer type as int32 that count from 0, or the error for one that cannot be."""
+    outside = np.flatnonzero((indices < -LARGEST_FEATURES) | (indices > LARGEST_FEATURES))
+    if outside.size:
+        entry = int(outside[0])
+        row = int(np.searchsorted(indptr, entry, side="right")) - 1
+        raise origin.error(row, f"index {indices[entry]} is not within 32 bits; renumber the features")
+    return (indices.astype(np.int64) - rules.assumed_base).astype(np.int32)
+
+
 @dataclass(frozen=True)
 class ReadRules:
     """How indices are read: ``base`` (None: 1 until a 0 is seen), how many features there may be, duplicates."""
@@ -88,6 +106,7 @@ def make_block(
     """
     indptr, indices, values = csr
     n_rows = indptr.size - 1
+    refuse_missing(labels, origin)
     if costs is None:
         costs = np.ones(n_rows)
     bad_costs = np.flatnonzero(~((costs > 0) & np.isfinite(costs)))
@@ -116,7 +135,7 @@ def _problem(status: int, name: str, value: float, rules: ReadRules) -> str:
     if status == t.INDEX_TOO_HIGH and rules.features is not None:
         return f"{name} is beyond the {rules.features} features; raise --features or drop the entry"
     if status == t.INDEX_TOO_HIGH:
-        return f"{name} is beyond {LARGEST_FEATURES}, the most there can be; renumber the features"
+        return f"{name} is beyond {LARGEST_FEATURES - 1 + rules.assumed_base}, the most there can be; renumber them"
     if status == t.DUPLICATE:
         return f"{name} stands twice in the row; merge the two, or pass --duplicates sum to add them up"
     return f"the row's norm is above {t.LARGEST_NORM:g}; scale the features"

@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline.jit import inline
 
+NUMBER = r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf|infinity)"  # case does not matter
 LOWEST_POWER, HIGHEST_POWER = -342, 308
 
 
@@ -32,7 +33,7 @@ def _power_table() -> tuple[np.ndarray, np.ndarray]:
 
 
 _HIGH, _LOW = _power_table()
-_SMALL = 10.0 ** np.arange(23)
+_SMALL = np.array([float(10**k) for k in range(23)])  # exact; a vectorised pow need not be
 _U1, _U9, _U32, _U63, _U64 = (np.uint64(k) for k in (1, 9, 32, 63, 64))
 _NINE_ONES = np.uint64(0x1FF)
 _HALF_WORD = np.uint64(0xFFFFFFFF)

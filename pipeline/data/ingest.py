@@ -10,12 +10,13 @@ shards written so far are amended at the end, before the data set becomes visibl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from pipeline.data.amend import Amendment, amend_shard
 from pipeline.data.assemble import DEFAULT_SHARD_BYTES, UNKNOWN_BIAS_INDEX, Piece, ShardCutter, join
@@ -27,6 +28,7 @@ from pipeline.data.parallel import available_cores, in_order
 from pipeline.data.shard import ShardInfo, shard_name, write_shard
 from pipeline.data.sources.base import ReadOptions, Source
 from pipeline.data.sources.choose import open_sources
+from pipeline.data.tidy import LARGEST_NORM
 from pipeline.errors import DataError
 from pipeline.events import Listener, Progress, silent
 
@@ -45,14 +47,29 @@ class IngestSpec:
     workers: int | None = None
 
 
-def ingest(inputs: Sequence[str | Source], out: str | Path, spec: IngestSpec, listen: Listener = silent) -> Manifest:
+@dataclass(frozen=True)
+class Input:
+    """A file, pattern, directory or URL, with what is known of how to read it (``reading``: fields of ReadOptions)."""
+
+    path: str
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def open(self, options: ReadOptions) -> list[Source]:
+        """Open every file that the path stands for."""
+        return open_sources([self.path], replace(options, **self.reading))
+
+
+def ingest(
+    inputs: Sequence[str | Input | Source], out: str | Path, spec: IngestSpec, listen: Listener = silent
+) -> Manifest:
     """Turn files (or sources), in the given order, into the shard directory ``out`` and return its manifest."""
     opened = existing_directory(out) if spec.append else new_directory(out, spec.overwrite)
     with opened as directory:
         plan = _plan(spec, directory.old)
-        sources = [
-            s for item in inputs for s in ([item] if not isinstance(item, str) else open_sources([item], plan.reading))
-        ]
+        sources: list[Source] = []
+        for item in inputs:
+            named = Input(item) if isinstance(item, str) else item
+            sources += named.open(plan.reading) if isinstance(named, Input) else [named]
         manifest = _Ingest(directory, sources, plan, listen).run()
         directory.finish(manifest)
     return manifest
@@ -60,6 +77,8 @@ def ingest(inputs: Sequence[str | Source], out: str | Path, spec: IngestSpec, li
 
 def _plan(spec: IngestSpec, old: Manifest | None) -> IngestSpec:
     """Return the spec with what an existing data set settles: index base, feature limit and bias."""
+    if not abs(spec.bias) <= LARGEST_NORM:
+        raise DataError(f"--bias {spec.bias:g} is too large; scale the features and choose a bias near 1")
     if old is None:
         return spec
     if spec.bias and spec.bias != old.bias:
@@ -69,12 +88,10 @@ def _plan(spec: IngestSpec, old: Manifest | None) -> IngestSpec:
             f"--positive {spec.positive} differs from the data set's label map; leave it out when appending"
         )
     rules = spec.reading.rules
-    base = old.index_base if rules.base is None else rules.base
-    features = rules.features
     if old.bias or old.columns is not None:
-        features = old.features - (1 if old.bias else 0)
-    rules = replace(rules, base=base, features=features)
-    return replace(spec, bias=old.bias, reading=replace(spec.reading, rules=rules))
+        rules = replace(rules, features=old.features - (1 if old.bias else 0))
+    reading = replace(spec.reading, rules=rules, text_base=old.index_base)
+    return replace(spec, bias=old.bias, reading=reading)
 
 
 class _Ingest:
@@ -153,12 +170,18 @@ class _Ingest:
 
     def _shift(self) -> int:
         """Indices were taken to count from 1 unless told; one that was 0 (here -1) says that they count from 0."""
-        return 1 if self.smallest < 0 else 0
+        if self.smallest >= 0:
+            return 0
+        if any(source.rules.base is not None for source in self.sources):
+            problem = "index 0 occurs in svmlight text that was taken to count from 1, next to files of other formats"
+            raise DataError(f"{problem}; pass --index-base 0")
+        return 1
 
-    def _base(self) -> int:
-        if self.old is not None:
+    def _base(self) -> int | None:
+        text = [source.rules.assumed_base for source in self.sources if source.format == "svmlight"]
+        if self.old is not None and self.old.index_base is not None:
             return self.old.index_base
-        return self.sources[0].rules.assumed_base - self._shift()
+        return text[0] - self._shift() if text else None
 
     def _known_features(self) -> int | None:
         """Return the number of features (without bias) if it is known before reading."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.fetch import cache_directory, fetch
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest import IngestSpec, Input, ingest
 from pipeline.data.manifest import MANIFEST
 from pipeline.data.parquet_dataset import open_parquet_dataset
 from pipeline.data.registry import Entry, bundled, find, load_registry
@@ -21,13 +21,13 @@ from pipeline.errors import DataError, RegistryError
 from pipeline.events import Listener, Note, silent
 
 
-def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[str | Source, IngestSpec]:
-    """Return what to ingest for a path or a registry name, and the spec with what the registry adds to it.
+def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Input | Source, IngestSpec]:
+    """Return what to ingest for a path or a registry name, and the spec with the label rule of the registry, if any.
 
     A path that exists wins over a name. A set that has to be downloaded is downloaded once into the cache.
     """
     if is_url(name) or Path(name).exists() or any(c in name for c in "*?["):
-        return name, spec
+        return Input(name), spec
     if name not in load_registry():
         if "/" in name or "." in name:
             raise DataError("no such file; check the path", path=name)
@@ -40,7 +40,8 @@ def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[str
     if entry.format not in FORMATS:
         problem = f"{name} comes as a .{entry.format} file, which svmsieve does not read"
         raise RegistryError(f"{problem}; convert it to svmlight, CSV, npz or Parquet and ingest that")
-    return str(fetch(entry, cache_directory(), listen)), _with_entry(spec, entry)
+    positive = entry.positive if spec.positive is None else spec.positive
+    return Input(str(fetch(entry, cache_directory(), listen)), _reading(spec, entry)), replace(spec, positive=positive)
 
 
 def open_dataset(path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent) -> Dataset:
@@ -64,22 +65,21 @@ def open_dataset(path: str | Path, spec: IngestSpec | None = None, listen: Liste
     return open_shards(directory)
 
 
-def _with_entry(spec: IngestSpec, entry: Entry) -> IngestSpec:
-    reading = spec.reading
-    if reading.format == "auto":
-        reading = replace(reading, format=entry.format)
+def _reading(spec: IngestSpec, entry: Entry) -> dict[str, object]:
+    """Return how the registry says this file is read, as far as the user has not."""
+    reading: dict[str, object] = {"format": entry.format} if spec.reading.format == "auto" else {}
     if entry.columns:
-        reading = replace(reading, columns=entry.columns, label_column=entry.label_column)
-    return replace(spec, reading=reading, positive=entry.positive if spec.positive is None else spec.positive)
+        reading |= {"columns": entry.columns, "label_column": entry.label_column}
+    return reading
 
 
-def _key(source: str | Source, spec: IngestSpec) -> str:
+def _key(source: Input | Source, spec: IngestSpec) -> str:
     """Name a cache directory after the files, their size and time of change, and how they are read."""
-    files = expand(source) if isinstance(source, str) else []
+    files = expand(source.path) if isinstance(source, Input) else []
     state = [[f, size_of(f), 0 if is_url(f) else Path(f).stat().st_mtime_ns] for f in map(_absolute, files)]
-    name = source if isinstance(source, str) else source.path
-    text = json.dumps([name, state, asdict(spec)], sort_keys=True, default=str)
-    return f"{Path(name).name.split('.')[0]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    reading = dict(source.reading) if isinstance(source, Input) else source.path
+    text = json.dumps([reading, state, asdict(spec)], sort_keys=True, default=str)
+    return f"{Path(source.path).name.split('.')[0]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _absolute(path: str) -> str:

@@ -6,19 +6,28 @@ provisional sign; if that proves wrong, ``LabelCoder.flipped_rows`` says how man
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.data.decimals import NUMBER
 from pipeline.errors import DataError
 
+_NUMBER = re.compile(NUMBER, re.IGNORECASE)
+_MISSING = ("", "nan", "inf", "-inf")
 
-def label_text(value: float | str) -> str:
+
+def label_text(value: float | str | bytes) -> str:
     """Return the one spelling of a label: ``1.0``, ``+1`` and ``"1"`` are all ``1``."""
-    try:
-        number = float(value)
-    except ValueError:
-        return str(value).strip()
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        value = value.strip()
+        if not _NUMBER.fullmatch(value):
+            return value
+    number = float(value)
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
 
 
@@ -33,11 +42,23 @@ class RawLabels:
     def of(cls, labels: np.ndarray) -> RawLabels:
         """Encode an array of numbers or of text."""
         values, codes = np.unique(labels, return_inverse=True)
-        texts = [label_text(v) for v in values.tolist()]
-        distinct = sorted(set(texts))
+        return cls.coded(codes.reshape(-1), values.tolist())
+
+    @classmethod
+    def coded(cls, codes: np.ndarray, values: Sequence[float | str | bytes]) -> RawLabels:
+        """Take labels ``values[codes[i]]``; spellings of the same label become one, values no row has are left out."""
+        texts = {k: label_text(values[k]) for k in np.unique(codes).tolist()}
+        distinct = sorted(set(texts.values()))
         position = {text: k for k, text in enumerate(distinct)}
-        remap = np.array([position[text] for text in texts], dtype=np.int32)
-        return cls(remap[codes.reshape(-1)], tuple(distinct))
+        remap = np.zeros(len(values), dtype=np.int32)
+        for k, text in texts.items():
+            remap[k] = position[text]
+        return cls(remap[codes], tuple(distinct))
+
+    def first_missing(self) -> int | None:
+        """Return the first row whose label is none: empty text, nan or an infinity."""
+        missing = [k for k, value in enumerate(self.values) if value in _MISSING]
+        return int(np.flatnonzero(np.isin(self.codes, missing))[0]) if missing else None
 
 
 @dataclass(frozen=True)
@@ -76,8 +97,8 @@ class LabelCoder:
     def __init__(self, positive: str | None = None, fixed: LabelMap | None = None) -> None:
         self.positive = None if positive is None else label_text(positive)
         self.fixed = fixed
-        if fixed is not None and fixed.one_against_rest:
-            self.positive = fixed.positive[0]
+        if fixed is not None:
+            self.positive = fixed.positive[0] if fixed.one_against_rest else None
         self.signs: dict[str, int] = {}
         if fixed is not None:
             self.signs = dict.fromkeys(fixed.negative, -1) | dict.fromkeys(fixed.positive, 1)
@@ -94,8 +115,6 @@ class LabelCoder:
     def admit(self, labels: tuple[str, ...], where: str) -> None:
         """Take note of labels that occur next in the file ``where``."""
         for label in sorted(labels, key=_order):
-            if label in ("nan", ""):
-                raise DataError("a row has no label (nan or empty text); fill or drop it", path=where)
             if label not in self.signs:
                 self._admit(label, where)
 

@@ -27,14 +27,17 @@ class SourceInfo:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A data set of shards. ``features`` counts the bias column, which is the last one; ``bias`` 0 means none."""
+    """A data set of shards. ``features`` counts the bias column, which is the last one; ``bias`` 0 means none.
+
+    ``index_base`` is what the indices of its svmlight files count from; None where there was no such file.
+    """
 
     features: int
     labels: LabelMap
     shards: tuple[ShardInfo, ...]
     sources: tuple[SourceInfo, ...] = ()
     bias: float = 0.0
-    index_base: int = 0
+    index_base: int | None = None
     columns: tuple[str, ...] | None = None
     created_by: str = "svmsieve"
 
@@ -86,7 +89,7 @@ class Manifest:
             shards=tuple(ShardInfo.from_json(shard) for shard in item["shards"]),
             sources=tuple(SourceInfo(**source) for source in item["sources"]),
             bias=float(item["bias"]),
-            index_base=int(item["index_base"]),
+            index_base=None if item["index_base"] is None else int(item["index_base"]),
             columns=None if item["columns"] is None else tuple(item["columns"]),
             created_by=item["created_by"],
         )
@@ -127,15 +130,17 @@ def read_manifest(directory: Path) -> Manifest:
         if item.get("version") != VERSION:
             raise DatasetError(f"{path}: version {item.get('version')}, but this svmsieve reads version {VERSION}")
         manifest = Manifest.from_json(item)
+        derived = manifest.to_json()
+        if any(item[key] != derived[key] for key in ("rows", "nnz", "label_counts", "fingerprint")):
+            raise DatasetError(f"{path}: the manifest contradicts itself (it was edited or cut); ingest the data again")
+    except DatasetError:
+        raise
     except FileNotFoundError as error:
         problem = "no manifest.json: not a shard directory, or its ingest did not finish; run svmsieve ingest again"
         raise DatasetError(f"{directory}: {problem}") from error
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, DatasetError):
-            raise
-        raise DatasetError(f"{path}: the manifest is damaged ({error}); ingest the data again") from error
-    if item["fingerprint"] != manifest.fingerprint or item["rows"] != manifest.rows:
-        raise DatasetError(f"{path}: the manifest contradicts itself (it was edited or cut); ingest the data again")
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        reason = f"{type(error).__name__} {error}"
+        raise DatasetError(f"{path}: the manifest is damaged ({reason}); ingest the data again") from error
     return manifest

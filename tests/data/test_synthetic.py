@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
-from tests.formats import contents
 
 from pipeline.data.dataset import open_shards
 from pipeline.data.synthetic import RECIPES, design, make, make_rows
 from pipeline.errors import RegistryError
+from tests.formats import contents
 
 SHAPES = {
     "url-like": (2_396_130, 3_231_961, 116, 1 / 3),

@@ -15,6 +15,7 @@ from pipeline.data.sources.base import Task
 class ArraySource:
     """Rows x and labels y that are in memory already; ``path`` is the name they go by."""
 
+    format = "arrays"
     columns: tuple[str, ...] | None = None
     rules = ReadRules(base=0)
 

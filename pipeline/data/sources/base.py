@@ -15,18 +15,23 @@ Task = Callable[[], Block]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the user says about the files: their format and how to read it."""
+    """What the user says about the files: their format and how to read it.
+
+    ``text_base`` is what svmlight indices count from unless ``rules`` say so: that of the data set appended to.
+    """
 
     format: str = "auto"
     rules: ReadRules = field(default_factory=ReadRules)
     label_column: str = "label"
     weight_column: str = "weight"
     columns: tuple[str, ...] | None = None
+    text_base: int | None = None
 
 
 class Source(Protocol):
     """One file of rows."""
 
+    format: str
     path: str
     size: int
     rules: ReadRules

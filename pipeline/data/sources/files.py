@@ -7,7 +7,7 @@ import glob
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +18,7 @@ from pipeline.errors import DataError
 
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _SUFFIXES = (".gz", ".bz2", ".xz")
+_BZ2_DAMAGED = "Invalid data stream"  # bz2 has no error of its own
 
 
 def is_url(path: str) -> bool:
@@ -27,33 +28,54 @@ def is_url(path: str) -> bool:
 
 def expand(path: str) -> list[str]:
     """Return the files a user's SRC stands for, in sorted order: a file, a glob, a directory of Parquet files."""
-    if is_url(path):
-        try:
-            fs, inner = fsspec.core.url_to_fs(path)
-            if fs.isdir(inner):
-                found = [f for f in fs.find(inner) if _is_part(f, inner)]
-            else:
-                found = fs.glob(inner) if glob.has_magic(inner) else [inner]
-        except (OSError, ValueError, ImportError) as error:
-            raise DataError(f"cannot be listed ({error}); check the address", path=path) from error
-        files = sorted(fs.unstrip_protocol(f) for f in found)
-    elif Path(path).is_dir():
-        files = sorted(str(f) for f in Path(path).rglob("*") if f.is_file() and _is_part(str(f), path))
-    else:
-        files = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) and not Path(path).exists() else [path]  # noqa: PTH207
+    files = _expand_url(path) if is_url(path) else _expand_local(path)
     if not files:
         raise DataError("no input files there; name a file, a pattern or a directory of Parquet files", path=path)
     return files
 
 
+def _expand_local(path: str) -> list[str]:
+    here = Path(path)
+    if here.is_dir():
+        return sorted(str(f) for f in here.rglob("*") if f.is_file() and _is_part(f.relative_to(here).parts))
+    if glob.has_magic(path) and not here.exists():
+        return sorted(glob.glob(path, recursive=True))  # noqa: PTH207
+    return [path]
+
+
+def _expand_url(url: str) -> list[str]:
+    with _url_errors(url):
+        fs, inner = fsspec.core.url_to_fs(url)
+        if fs.isdir(inner):
+            root = len(inner.rstrip("/"))
+            found = [f for f in fs.find(inner) if _is_part(f[root:].strip("/").split("/"))]
+        elif glob.has_magic(inner) and not fs.exists(inner):
+            found = fs.glob(inner)
+        else:
+            return [url]
+        return sorted(_readdressed(url, f, fs) for f in found)
+
+
+def _readdressed(url: str, inner: str, fs: Any) -> str:
+    """Return the address of another file of the same file system; ``zip://a::file.zip`` keeps its archive."""
+    first, chained, archive = url.partition("::")
+    return (
+        f"{first.partition('://')[0]}://{inner}::{archive}" if chained and is_url(first) else fs.unstrip_protocol(inner)
+    )
+
+
 def size_of(path: str) -> int:
     """Return the size in bytes, or raise a DataError saying why the file cannot be read."""
-    try:
-        if is_url(path):
+    if is_url(path):
+        with _url_errors(path):
             fs, inner = fsspec.core.url_to_fs(path)
-            return int(fs.size(inner) or 0)
+            size = fs.size(inner)
+        if size is None:
+            raise DataError("the server does not tell its size; download it and name the local file", path=path)
+        return int(size)
+    try:
         return Path(path).stat().st_size
-    except (OSError, ValueError, ImportError) as error:
+    except OSError as error:
         raise DataError(f"cannot be read ({_reason(error)}); check the path and its permissions", path=path) from error
 
 
@@ -66,6 +88,8 @@ def open_binary(path: str) -> Iterator[IO[bytes]]:
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise DataError(f"the compressed file is truncated or damaged ({error}); get it again", path=path) from error
     except (OSError, ImportError) as error:
+        if str(error) == _BZ2_DAMAGED:
+            raise DataError("the compressed file is damaged; get it again", path=path) from error
         raise DataError(f"cannot be read ({_reason(error)}); check the file and its permissions", path=path) from error
 
 
@@ -83,6 +107,15 @@ def open_plain(path: str) -> Iterator[IO[bytes]]:
                 yield stream
 
 
+@contextmanager
+def _url_errors(url: str) -> Iterator[None]:
+    """File systems of other packages raise what they like: here all of it becomes one line."""
+    try:
+        yield
+    except Exception as error:
+        raise DataError(f"cannot be reached ({_reason(error)}); check the address", path=url) from error
+
+
 def position(stream: IO[bytes], size: int) -> int:
     """Return how many of the file's bytes have been read, compressed or not, for the progress bar."""
     raw = getattr(stream, "fileobj", None) or getattr(stream, "_fp", None) or stream
@@ -91,7 +124,7 @@ def position(stream: IO[bytes], size: int) -> int:
 
 def format_of(path: str) -> str:
     """Tell the format by the file's name, else by its first bytes; text without a telling name is svmlight."""
-    name = path.lower().rstrip("/")
+    name = _name(path).lower().rstrip("/")
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
     for suffix, known in ((".parquet", "parquet"), (".pq", "parquet"), (".npz", "npz"), (".csv", "csv")):
@@ -102,10 +135,22 @@ def format_of(path: str) -> str:
     return "parquet" if head == b"PAR1" else "npz" if head == b"PK\x03\x04" else "svmlight"
 
 
-def _is_part(path: str, root: str) -> bool:
-    inner = path[len(root) :].strip("/").split("/")
-    return path.lower().endswith((".parquet", ".pq")) and not any(part.startswith(("_", ".")) for part in inner)
+def _name(path: str) -> str:
+    """Return the file's own name, without what a URL may put around it (an archive, a query)."""
+    if not is_url(path):
+        return path
+    with _url_errors(path):
+        return str(fsspec.core.url_to_fs(path)[1]).partition("?")[0]
+
+
+def _is_part(parts: Sequence[str]) -> bool:
+    """Whether a file, named from its directory on, holds rows: Parquet, and nothing hidden or temporary."""
+    return parts[-1].lower().endswith((".parquet", ".pq")) and not any(part.startswith(("_", ".")) for part in parts)
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error).splitlines()[0] if str(error) else type(error).__name__
+    """Say in a few words what an error means."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    text = getattr(error, "strerror", None) or str(error)
+    return text.splitlines()[0] if text else type(error).__name__

@@ -14,9 +14,13 @@ from pipeline.data.sources.columns import Layout, block_of, layout_of
 from pipeline.data.sources.files import open_binary, size_of
 from pipeline.errors import DataError
 
+DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what Arrow raises for a file it cannot read
+
 
 class ParquetSource:
     """One Parquet file."""
+
+    format = "parquet"
 
     def __init__(self, path: str, options: ReadOptions) -> None:
         self.path = path
@@ -41,7 +45,7 @@ class ParquetSource:
                         _block, batch, self.layout, Origin(self.path, row, columns=self.columns), self.rules, share
                     )
                     row += batch.num_rows
-            except (pa.ArrowInvalid, OSError) as error:
+            except DAMAGE as error:
                 raise damaged(self.path, error) from error
 
 
@@ -54,7 +58,7 @@ def open_parquet(stream: object, path: str) -> pq.ParquetFile:
     """Open, or say in one line that the file is not Parquet."""
     try:
         return pq.ParquetFile(stream)
-    except (pa.ArrowInvalid, OSError) as error:
+    except DAMAGE as error:
         raise damaged(path, error) from error
 
 

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import IO
 
 import numpy as np
 
 from pipeline.data.block import Block, Origin, ReadRules, make_block
+from pipeline.data.decimals import NUMBER
 from pipeline.data.labels import RawLabels, label_text
 from pipeline.data.sources import svmlight_kernel as k
 from pipeline.data.sources.base import BLOCK_BYTES, ReadOptions, Task
 from pipeline.data.sources.files import open_plain, position, size_of
 from pipeline.errors import DataError
 
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_NUMBER = re.compile(NUMBER.encode(), re.IGNORECASE)
 
 
 class SvmlightSource:
     """One svmlight file."""
 
+    format = "svmlight"
     n_features: int | None = None
     columns: tuple[str, ...] | None = None
 
     def __init__(self, path: str, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
-        self.path, self.rules, self.block_bytes = path, options.rules, block_bytes
+        self.path, self.block_bytes = path, block_bytes
+        known = options.text_base if options.rules.base is None else options.rules.base
+        self.rules = replace(options.rules, base=known)
         self.size = size_of(path)
 
     def tasks(self) -> Iterator[Task]:
@@ -42,7 +47,18 @@ class SvmlightSource:
 
 
 def parse(text: bytes, path: str, first_line: int, rules: ReadRules) -> Block:
-    """Parse whole lines of svmlight text into a block."""
+    """Parse whole lines of svmlight text into a block. Of several lines that are wrong the first is reported."""
+    try:
+        return _parse(text, path, first_line, rules)
+    except DataError as error:
+        assert error.row is not None
+        before = error.row - first_line
+        if before:
+            parse(b"\n".join(text.split(b"\n", before)[:before]), path, first_line, rules)
+        raise
+
+
+def _parse(text: bytes, path: str, first_line: int, rules: ReadRules) -> Block:
     buffer = np.frombuffer(text, dtype=np.uint8)
     rows, pairs = k.count(buffer)
     labels, lines, indptr = np.empty(rows), np.empty(rows, np.int64), np.empty(rows + 1, np.int64)
@@ -80,7 +96,7 @@ def _settle(
         token = text[start:end]
         number = float(token) if _NUMBER.fullmatch(token) else None
         if slot < 0 and number is None:
-            texts[-1 - slot] = label_text(token.decode("utf-8", "replace"))
+            texts[-1 - slot] = _text_label(token, origin, -1 - slot)
         elif slot < 0:
             labels[-1 - slot] = number
         elif number is None:
@@ -89,6 +105,13 @@ def _settle(
         else:
             values[slot] = number
     return texts
+
+
+def _text_label(token: bytes, origin: Origin, row: int) -> str:
+    text = token.decode("utf-8", "replace")
+    if "\ufffd" in text or not text.isprintable():
+        raise origin.error(row, f"'{_shown(token)}' is no label; is this svmlight text, or does it need --format?")
+    return label_text(text)
 
 
 def _as_text(labels: np.ndarray, texts: dict[int, str]) -> np.ndarray:
@@ -107,7 +130,7 @@ def _ranges(stream: IO[bytes], size: int) -> Iterator[bytes]:
     """Cut a stream into pieces of about ``size`` bytes that end at a line end."""
     kept: list[bytes] = []
     first = True
-    while piece := stream.read(size):
+    while piece := stream.read(max(size, 3)):
         if first:
             piece, first = piece.removeprefix(b"\xef\xbb\xbf"), False
         cut = piece.rfind(b"\n") + 1

@@ -1,0 +1,415 @@
+"""The engine: the same result to the bit wherever it runs, arrays that travel once, failures that say what failed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+
+import cloudpickle
+import dask
+import numpy as np
+import psutil
+import pytest
+from distributed import LocalCluster
+
+from pipeline.engine import cluster as cluster_module
+from pipeline.engine.engine import FAN_IN, Engine
+from pipeline.errors import DataError, EngineError
+
+LIMIT = 60.0
+BACKENDS = ["inline", "threads-1", "threads-2", "threads-5", "processes-2", "cluster"]
+SHARDS = [1, 2, 7, 9, 65]
+
+
+@pytest.fixture(scope="module")
+def address():
+    """A real cluster: a scheduler and two worker processes on the loopback interface."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as running:
+        yield running.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def engines(address):
+    """Every kind of engine, started once."""
+    made: dict[str, Engine] = {}
+
+    def get(name: str) -> Engine:
+        if name not in made:
+            kind, _, workers = name.partition("-")
+            made[name] = Engine(address if kind == "cluster" else kind, int(workers) if workers else None)
+        return made[name]
+
+    yield get
+    for engine in made.values():
+        engine.close()
+
+
+@pytest.fixture(params=BACKENDS)
+def engine(engines, request):
+    return engines(request.param)
+
+
+@pytest.fixture(params=["threads-2", "processes-2", "cluster"])
+def parallel_engine(engines, request):
+    return engines(request.param)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that has to happen soon."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+# The tasks; worker processes import them from here
+
+
+def numbers(shard, *_):
+    """Floats of very different sizes, so that every order of additions has a sum of its own."""
+    time.sleep((shard * 7919 % 5) / 500)  # the order of completion is not that of the shards
+    rng = np.random.default_rng(shard)
+    return rng.standard_normal(4) * 10.0 ** rng.integers(-12, 12, 4)
+
+
+def add(parts):
+    assert len(parts) <= FAN_IN
+    return reduce(np.add, parts)
+
+
+def as_list(shard, *_):
+    return [shard]
+
+
+def chained(parts):
+    assert len(parts) <= FAN_IN
+    return [shard for part in parts for shard in part]
+
+
+def product(shard, w, factor):
+    return np.array([shard * factor * w[shard]])
+
+
+def process_and_unpickled(shard, counted):
+    return [(os.getpid(), counted.unpickled)]
+
+
+def what_arrives(shard, *shared):
+    return [[(type(value), value if isinstance(value, str | dict | list) else None) for value in shared]]
+
+
+def write_to_shared(shard, w):
+    w[0] = 1.0
+
+
+def memory_maps(shard, w):
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    return [(type(w), float(w[0]), len({line.split()[5] for line in maps if "svmsieve-" in line}))]
+
+
+def meet(shard, folder):
+    """Return when the other task is running too."""
+    Path(folder, str(shard)).touch()
+    until(lambda: len(list(Path(folder).iterdir())) == 2)
+    return [os.getpid()]
+
+
+def fail(shard, only):
+    if shard == only:
+        raise DataError("bad value", path="rows.svm", row=12, unit="line")
+    return [shard]
+
+
+def fail_unless(shard, path):
+    if not Path(path).exists():
+        raise DataError("not there yet", path=path)
+    return [shard]
+
+
+def die(shard, *_):
+    if shard == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [shard]
+
+
+class Counted:
+    """Knows how often this process unpickled one of its kind."""
+
+    unpickled = 0
+
+    def __setstate__(self, state):
+        type(self).unpickled += 1
+
+    def __getstate__(self):
+        return {"something": 1}
+
+
+# The same result everywhere
+
+
+def tree(parts):
+    """Merge as the engine says it does: neighbours, FAN_IN at a time, level by level."""
+    while len(parts) > FAN_IN:
+        parts = [add(parts[k : k + FAN_IN]) for k in range(0, len(parts), FAN_IN)]
+    return add(parts)
+
+
+@pytest.mark.parametrize("shards", SHARDS)
+def test_reduce_is_the_same_to_the_bit(engine, shards):
+    expected = tree([numbers(shard) for shard in range(shards)])
+    assert engine.reduce(numbers, range(shards), add).tobytes() == expected.tobytes()
+
+
+def test_the_order_of_additions_matters_in_these_tests():
+    parts = [numbers(shard) for shard in range(65)]
+    assert tree(parts).tobytes() != reduce(np.add, parts).tobytes()
+    assert tree(parts).tobytes() != tree(parts[::-1]).tobytes()
+
+
+@pytest.mark.parametrize("shards", SHARDS)
+def test_stream_is_in_shard_order(engine, shards):
+    found = list(engine.stream(numbers, range(shards)))
+    assert [part.tobytes() for part in found] == [numbers(shard).tobytes() for shard in range(shards)]
+    assert engine.reduce(as_list, range(shards), chained) == list(range(shards))
+
+
+def test_a_pass_over_nothing(engine):
+    assert list(engine.stream(numbers, [])) == []
+    with pytest.raises(ValueError, match="at least one shard"):
+        engine.reduce(numbers, [], add)
+
+
+@pytest.mark.parametrize(("name", "window"), [("inline", 2), ("threads-2", 4)])
+def test_stream_runs_ahead_by_two_shards_a_worker_only(engines, name, window):
+    done = []
+    found = engines(name).stream(done.append, range(40))
+    next(found)
+    assert sorted(done) == list(range(window))
+    found.close()
+
+
+def test_tasks_run_at_the_same_time(parallel_engine, tmp_path):
+    pids = parallel_engine.reduce(meet, range(2), chained, str(tmp_path))
+    assert len(set(pids)) == (1 if parallel_engine.backend.name == "threads" else 2)
+
+
+# Shared objects
+
+
+def test_shared_objects_arrive_as_they_are(engine):
+    w = np.linspace(0, 1, 9)
+    found = engine.reduce(product, range(9), np.concatenate, w, 0.1)
+    np.testing.assert_array_equal(found, [shard * 0.1 * w[shard] for shard in range(9)])
+    shared = ("text", {"a": 1}, [1, 2], np.zeros(3), np.zeros(0), np.array(["a", None], dtype=object))
+    kinds = engine.reduce(what_arrives, range(2), chained, *shared)
+    assert kinds == [[(str, "text"), (dict, {"a": 1}), (list, [1, 2]), *[(np.ndarray, None)] * 3]] * 2
+
+
+def test_shared_arrays_are_read_only(engine):
+    w = np.zeros(3)
+    with pytest.raises(ValueError, match="read-only"):
+        engine.reduce(write_to_shared, range(2), chained, w)
+    assert w.flags.writeable
+    assert not w.any()
+
+
+sizes_of_tasks: list[int] = []
+
+
+def measured_dumps(value):
+    sizes_of_tasks.append(len(cloudpickle.dumps(value)))
+    return cloudpickle.dumps(value)
+
+
+def test_no_task_for_a_process_carries_the_array(engines):
+    sizes_of_tasks.clear()
+    with dask.config.set(func_dumps=measured_dumps):
+        engines("processes-2").reduce(product, range(20), np.concatenate, np.ones(1_000_000), 2.0)
+    assert len(sizes_of_tasks) >= 20
+    assert max(sizes_of_tasks) < 5_000
+
+
+def test_no_graph_for_the_cluster_carries_the_array(engines, monkeypatch):
+    engine, sizes = engines("cluster"), []
+    compute = engine.backend.compute
+
+    def spy(collection):
+        sizes.append(len(cloudpickle.dumps(dict(collection.__dask_graph__()))))
+        return compute(collection)
+
+    monkeypatch.setattr(engine.backend, "compute", spy)
+    engine.reduce(product, range(20), np.concatenate, np.ones(1_000_000), 2.0)
+    assert len(list(engine.stream(product, range(20), np.ones(1_000_000), 2.0))) == 20
+    assert 0 < max(sizes) < 50_000
+
+
+def test_a_cluster_worker_unpickles_a_shared_object_once_a_pass(engines):
+    engine, counts = engines("cluster"), {}
+    for passes in (1, 2):
+        found = engine.reduce(process_and_unpickled, range(30), chained, Counted())
+        counts[passes] = dict(found)
+        assert len(set(found)) == 2, "every task of a worker saw the same count"
+    assert all(counts[2][pid] == count + 1 for pid, count in counts[1].items())
+
+
+def test_processes_map_one_file_and_let_go_of_it(engines, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for value in range(1, 4):
+        found = engines("processes-2").reduce(memory_maps, range(8), chained, np.full(100_000, float(value)))
+        assert found == [(np.ndarray, float(value), 1)] * 8
+        assert not list(tmp_path.iterdir())
+
+
+def test_cluster_workers_drop_shared_objects_after_the_pass(engines):
+    engine = engines("cluster")
+    engine.reduce(product, range(5), np.concatenate, np.ones(100_000), 2.0)
+    list(engine.stream(product, range(5), np.ones(100_000), 2.0))
+    held = lambda dask_worker: [key for key in dask_worker.data if "ndarray" in str(key)]  # noqa: E731
+    until(lambda: not any(engine.backend.client.run(held).values()))
+
+
+def test_no_room_for_the_array_is_an_engine_error(engines, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def full(path, *_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(EngineError, match=r"8000 bytes .* \(No space left on device\); set TMPDIR"):
+        engines("processes-2").reduce(product, range(5), np.concatenate, np.ones(1000), 2.0)
+    assert not list(tmp_path.iterdir())
+
+
+# Failures
+
+
+@pytest.mark.parametrize("run", ["reduce", "stream"])
+def test_an_error_in_a_task_arrives_with_its_fields(engine, run):
+    with pytest.raises(DataError) as caught:
+        if run == "reduce":
+            engine.reduce(fail, range(12), chained, 5)
+        else:
+            list(engine.stream(fail, range(12), 5))
+    error = caught.value
+    assert type(error) is DataError
+    assert (error.problem, error.path, error.row, error.unit) == ("bad value", "rows.svm", 12, "line")
+    assert str(error) == "rows.svm, line 12: bad value"
+    assert engine.reduce(as_list, range(3), chained) == [0, 1, 2]
+
+
+def test_a_pass_that_failed_is_not_remembered(engine, tmp_path):
+    path = tmp_path / "there"
+    with pytest.raises(DataError, match="not there yet") as caught:
+        engine.reduce(fail_unless, range(3), chained, str(path))
+    path.touch()
+    assert engine.reduce(fail_unless, range(3), chained, str(path)) == [0, 1, 2]
+    assert caught.value.path == str(path)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "message"),
+    [
+        ("thread", "unknown scheduler 'thread'; use threads, inline, processes or an address"),
+        ("", "unknown scheduler ''"),
+        ("tcp://127.0.0.1:1", r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 \(Connection refused\)"),
+        ("127.0.0.1:1", r"no Dask scheduler answers at 127\.0\.0\.1:1 "),
+        ("tcp://no-such-host.invalid:8786", r"no Dask scheduler answers at tcp://no-such-host\.invalid:8786 "),
+        ("http://127.0.0.1:8787", r"an address is tcp://host:port"),
+        ("tcp://127.0.0.1", r"an address is tcp://host:port"),
+        ("tcp://127.0.0.1:99999", r"no Dask scheduler answers"),
+        ("host:port", r"no Dask scheduler answers"),
+    ],
+)
+def test_a_wrong_scheduler_is_one_line_soon(scheduler, message):
+    started = time.monotonic()
+    with pytest.raises(EngineError, match=message) as caught:
+        Engine(scheduler)
+    assert "\n" not in str(caught.value)
+    assert time.monotonic() - started < 2 * cluster_module.SECONDS_TO_CONNECT
+
+
+def test_something_else_that_listens_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(cluster_module, "SECONDS_TO_CONNECT", 0.2)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(EngineError, match="no Dask scheduler answers"),
+    ):
+        Engine(f"tcp://127.0.0.1:{silent.getsockname()[1]}")
+
+
+def test_a_cluster_without_workers_is_an_error(monkeypatch):
+    monkeypatch.setattr(cluster_module, "SECONDS_FOR_WORKERS", 0.2)
+    options = {"n_workers": 0, "processes": False, "dashboard_address": None, "host": "127.0.0.1"}
+    with LocalCluster(**options) as running, pytest.raises(EngineError, match="has no workers"):
+        Engine(running.scheduler_address)
+
+
+def test_a_killed_worker_process_is_an_error_and_not_the_end(engines):
+    engine = engines("processes-2")
+    with pytest.raises(EngineError, match="a worker process died"):
+        engine.reduce(die, range(9), chained)
+    assert engine.reduce(as_list, range(9), chained) == list(range(9))
+
+
+@pytest.mark.parametrize("shared", [(), (np.ones(3),)], ids=["nothing shared", "shared"])
+def test_a_lost_cluster_is_an_error(shared):
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(**options) as running,
+        Engine(running.scheduler_address) as engine,
+        pytest.raises(EngineError, match="lost its scheduler or a worker"),
+    ):
+        engine.reduce(die, range(9), chained, *shared)
+
+
+PROGRAM = """
+import os, sys, time
+from pipeline.engine.engine import Engine
+
+def sleep(shard):
+    print(os.getpid(), flush=True)
+    time.sleep(1000 if shard else 0)
+
+if __name__ == "__main__":
+    with Engine("processes", 2) as engine:
+        list(engine.stream(sleep, range(3)))
+"""
+
+
+@pytest.fixture
+def running(tmp_path):
+    """A program with two worker processes that are both in a task, and their ids."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, str(tmp_path / "program.py")], start_new_session=True, **pipes) as process:
+        workers = {int(process.stdout.readline()) for _ in range(3)}
+        yield process, workers
+        process.kill()
+
+
+def test_worker_processes_do_not_outlive_a_killed_program(running):
+    process, workers = running
+    assert len(workers) == 2
+    process.kill()
+    process.wait(LIMIT)
+    until(lambda: not any(psutil.pid_exists(pid) for pid in workers))
+
+
+def test_worker_processes_leave_an_interrupt_to_the_program(running):
+    process, workers = running
+    os.killpg(process.pid, signal.SIGINT)
+    for pid in workers:
+        assert psutil.pid_exists(pid)
+        os.kill(pid, signal.SIGKILL)
+    said = process.communicate(timeout=LIMIT)[1]
+    assert "KeyboardInterrupt" in said
+    assert "SpawnProcess" not in said
