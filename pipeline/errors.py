@@ -38,6 +38,10 @@ class EngineError(SieveError, RuntimeError):
     """A pass that could not run: an unknown scheduler, a cluster that does not answer, a lost worker."""
 
 
+class SolverError(SieveError, RuntimeError):
+    """A problem that a solver cannot express or has no memory for."""
+
+
 def _rebuild(kind: type[SieveError], args: tuple[Any, ...], fields: dict[str, Any]) -> SieveError:
     error = kind.__new__(kind, *args)
     error.args = args
