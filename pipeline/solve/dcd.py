@@ -22,6 +22,7 @@ from pipeline.solve.dcd_kernel import exact_gap, fresh_w, row_squares, sweeps
 from pipeline.solve.reduced import ReducedProblem, Solution
 
 NONZEROS_A_CALL = 2_000_000
+MOST_SWEEPS, MOST_A_BURST = 1_000_000, 10
 MOST_QUIET, LEAST_CAUTION = 20, 1e-3
 
 
@@ -30,7 +31,7 @@ def solve_dcd(
     start: np.ndarray | None = None,
     target_gap: float = 0.0,
     seconds: float = float("inf"),
-    most_sweeps: int = 1_000_000,
+    most_sweeps: int = MOST_SWEEPS,
     shrink: bool = True,
     seed: int = 0,
 ) -> Solution:
@@ -80,25 +81,32 @@ class Descent:
         return float(exact_gap(self.rows, self.problem.u, self.alpha, self.w))
 
     def advance(self, target_gap: float, deadline: float, most_sweeps: int) -> None:
-        """Sweep until the estimate promises the target, or has not fallen for a while.
-
-        Each time the promise proves hollow (rows that were set aside had to move) the next one must be twice as good.
-        """
-        count = max(1, min(10, NONZEROS_A_CALL // max(1, self.problem.nnz)))
-        goal = self.caution * target_gap
+        """Sweep until the estimate promises the target, or has not fallen for a while."""
         last, quiet = np.inf, 0
         while self.sweeps < most_sweeps and time.monotonic() < deadline:
-            batch = min(count, most_sweeps - self.sweeps)
-            order = (self.active, self.state, self.limits)
-            active, estimate = sweeps(
-                self.rows, self.squares, self.problem.u, self.alpha, self.w, order, self.shrink, batch
-            )
-            self.sweeps += batch
+            estimate, promised = self.burst(target_gap, most_sweeps - self.sweeps)
             quiet = quiet + 1 if estimate >= last else 0
             last = min(last, estimate)
-            if active == 0 or estimate <= goal or quiet >= MOST_QUIET:
+            if promised or quiet >= MOST_QUIET:
                 break
-        self.caution = max(self.caution / 2, LEAST_CAUTION)
+
+    def burst(self, target_gap: float, most_sweeps: int = MOST_SWEEPS) -> tuple[float, bool]:
+        """Run a few sweeps; return the estimate of the gap and whether it promises the target.
+
+        Each time a promise proves hollow (rows that were set aside had to move) the next must be twice as good.
+        """
+        count = min(
+            1 + self.sweeps // 4, max(1, NONZEROS_A_CALL // max(1, self.problem.nnz)), MOST_A_BURST, most_sweeps
+        )
+        order = (self.active, self.state, self.limits)
+        active, estimate = sweeps(
+            self.rows, self.squares, self.problem.u, self.alpha, self.w, order, self.shrink, count
+        )
+        self.sweeps += count
+        promised = active == 0 or estimate <= self.caution * target_gap
+        if promised:
+            self.caution = max(self.caution / 2, LEAST_CAUTION)
+        return estimate, promised
 
     def _bring_back(self) -> None:
         self.limits[:] = self.alpha.size, np.inf, -np.inf

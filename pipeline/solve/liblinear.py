@@ -3,10 +3,9 @@
 It returns no alpha, always starts from 0, stops silently after 300 sweeps, and knows neither costs by row nor an
 offset. Two encodings make it usable (both leave the optimum where it is):
 
-- alpha: row i gets one private feature of value delta; afterwards alpha_i = w[d + i] / delta. It perturbs Q by
-delta^2 I. - fold: rows go in as z_i with label +1 and cost C; the folded vector v as ONE row -v/K with label -1 and
-cost K (by the
-  class weight K/C of label -1). Its loss K max(0, 1 - v . w / K) is K - v . w, as the reduced problem wants it,
+- alpha: row i gets one private feature of value delta; afterwards alpha_i = w[d + i] / delta. Q becomes Q + delta^2 I.
+- fold: rows go in as z_i with label +1 and cost C; the folded vector v as ONE row -v/K with label -1 and cost K (by
+  the class weight K/C of label -1). Its loss K max(0, 1 - v . w / K) is K - v . w, as the reduced problem wants it,
   wherever v . w < K; and v . w* <= |v| |w*| with |w*| <= |v| + sqrt(|v|^2 + 2 sum u), because P(w*) <= P(0).
 
 The library's state is global to the process (rand() and a print hook): calls hold one lock, seed the generator, and
