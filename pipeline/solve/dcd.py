@@ -66,7 +66,7 @@ class Descent:
         self.squares = np.empty(alpha.size)
         row_squares(self.rows, self.squares)
         self.active = np.arange(alpha.size)
-        self.state = np.array([np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x1234567890ABCDEF)])
+        self.state = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567890ABCDEF) % 2**64 or 1], dtype=np.uint64)
         self.limits = np.empty(3)
         self.sweeps = 0
         self.w = problem.v.copy()
