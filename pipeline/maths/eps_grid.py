@@ -43,7 +43,7 @@ class Reach:
         """The dual value at C itself."""
         return self.alpha - self.square / 2
 
-    def at(self, c: float) -> ModelAt:
+    def model_at(self, c: float) -> ModelAt:
         """Return the certified answer at another C: w with the better of the duals (for C < c only the scaled one)."""
         rho = c / self.c
         primal = self.square / 2 + c * self.hinge

@@ -85,13 +85,13 @@ def test_the_next_c_is_the_last_one_within_eps(problem, decades, eps, share):
     if math.isinf(c):
         assert has_ended(reach, eps)
         c = 1e6 * c0
-    model = reach.at(c)
+    model = reach.model_at(c)
     primal, dual = certified_gap(problem, c, w, model.alpha_scale * alpha)
     assert model.certificate.primal == pytest.approx(primal, rel=1e-9)
     assert model.certificate.dual == pytest.approx(dual, rel=1e-7, abs=1e-9 * primal)
     assert model.certificate.gap <= eps * model.certificate.dual * (1 + 1e-6) + 1e-12 * primal
     if not has_ended(reach, eps):
-        later = reach.at(1.001 * c).certificate
+        later = reach.model_at(1.001 * c).certificate
         assert later.gap > eps * later.dual * (1 - 1e-9)
 
 
@@ -104,7 +104,7 @@ def test_any_c_between_two_steps_is_answered_within_eps(problem, decades, betwee
     c1 = next_c(reach, eps, 10 * c0)
     assume(c1 is not None)
     c = c0 * (c1 / c0) ** between
-    model = reach.at(c)
+    model = reach.model_at(c)
     primal, dual = certified_gap(problem, c, w, model.alpha_scale * alpha)
     assert primal - dual <= eps * dual + 1e-10 * primal
     assert primal - float(problem.solve(c).dual) <= model.certificate.gap + 1e-9 * primal
@@ -126,7 +126,7 @@ def test_the_path_ends_when_no_row_is_inside_the_margin():
     reach, w = reach_of(problem, c, alpha)
     assert has_ended(reach, 1e-3)
     assert next_c(reach, 1e-3, 1e9) == 1e9
-    certificate = reach.at(1e9).certificate
+    certificate = reach.model_at(1e9).certificate
     assert certificate.relative_gap < 1e-6
     np.testing.assert_allclose(w, problem.solve(1e3 * c).w.astype(float), rtol=1e-5)
 
@@ -135,7 +135,7 @@ def test_no_w_at_all():
     """Rows of norm zero only: every alpha is at its bound, the loss is constant, and one answer serves every C."""
     reach = Reach(c=1.0, square=0.0, alpha=5.0, hinge=5.0, n_rows=5)
     assert next_c(reach, 1e-3, 1e4) == 1e4
-    assert reach.at(50.0).certificate.gap == pytest.approx(0.0)
+    assert reach.model_at(50.0).certificate.gap == pytest.approx(0.0)
 
 
 def test_grids():
