@@ -13,7 +13,6 @@ summed afresh, the exact gap is computed over all rows, and the rows set aside c
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,8 +59,7 @@ class Descent:
     """The state of one solve: alpha, w = w_alpha, and the rows in use."""
 
     def __init__(self, problem: ReducedProblem, alpha: np.ndarray, shrink: bool, seed: int) -> None:
-        rows = sp.csr_array(problem.z)
-        self.rows: tuple[Any, ...] = (rows.indptr, _unsigned(rows.indices), rows.data)
+        self.rows = _csr(problem)
         self.problem, self.alpha, self.shrink = problem, alpha, shrink
         self.squares = np.empty(alpha.size)
         row_squares(self.rows, self.squares)
@@ -112,5 +110,11 @@ class Descent:
         self.limits[:] = self.alpha.size, np.inf, -np.inf
 
 
-def _unsigned(indices: np.ndarray) -> np.ndarray:
-    return indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
+def _csr(problem: ReducedProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (indptr, indices, values) that share the rows' memory; dense rows keep their zeros."""
+    if problem.is_sparse:
+        rows = sp.csr_array(problem.z)
+        return rows.indptr, rows.indices.view(np.uint32 if rows.indices.dtype == np.int32 else np.uint64), rows.data
+    n, d = problem.z.shape
+    indices = np.tile(np.arange(d, dtype=np.uint32), n)
+    return np.arange(0, n * d + 1, max(d, 1))[: n + 1], indices, np.ascontiguousarray(problem.z).reshape(-1)
