@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.assemble import UNKNOWN_BIAS_INDEX
-from pipeline.data.shard import ShardInfo, read_shard, write_shard
+from pipeline.data.shard import ShardInfo, map_shard, write_shard
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Amendment:
 
 def amend_shard(directory: Path, info: ShardInfo, amendment: Amendment) -> ShardInfo:
     """Write the shard again with the amendment made."""
-    rows = read_shard(str(directory / info.name), UNKNOWN_BIAS_INDEX)
+    rows = map_shard(str(directory / info.name), UNKNOWN_BIAS_INDEX)
     labels = rows.labels.copy()
     np.negative(labels[: amendment.flip_rows], out=labels[: amendment.flip_rows])
     indices = rows.indices.copy()

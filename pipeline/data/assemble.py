@@ -39,10 +39,12 @@ class Piece:
 class ShardCutter:
     """Cuts a stream of blocks into shards of ``rows_per_shard`` rows, or of about ``shard_bytes`` bytes."""
 
-    def __init__(self, rows_per_shard: int | None, shard_bytes: int = DEFAULT_SHARD_BYTES) -> None:
-        self.rows_per_shard, self.shard_bytes = rows_per_shard, shard_bytes
+    def __init__(
+        self, rows_per_shard: int | None, shard_bytes: int = DEFAULT_SHARD_BYTES, has_bias: bool = False
+    ) -> None:
+        self.rows_per_shard, self.shard_bytes, self.has_bias = rows_per_shard, shard_bytes, has_bias
         self.pieces: list[Piece] = []
-        self.rows, self.nnz, self.bytes = 0, 0, 0
+        self.rows, self.nnz, self.wide = 0, 0, False
 
     def add(self, block: Block, signs: np.ndarray) -> Iterator[list[Piece]]:
         """Take a block in and yield every shard that it completes."""
@@ -52,8 +54,10 @@ class ShardCutter:
             piece = Piece(block, signs, start, stop)
             self.pieces.append(piece)
             self.rows += stop - start
-            self.nnz += piece.nnz
-            self.bytes += int(self._bytes(block, piece.nnz, stop - start))
+            self.nnz += piece.nnz + self.has_bias * (stop - start)
+            self.wide = self.wide or block.values.itemsize > 4
+            if self.nnz > MOST_NONZEROS:
+                raise DataError("a shard would have more than 2^31 nonzeros; lower --rows-per-shard or --shard-size")
             start = stop
             if full:
                 yield self.take()
@@ -61,26 +65,20 @@ class ShardCutter:
     def take(self) -> list[Piece]:
         """Return what has been collected and start afresh."""
         pieces, self.pieces = self.pieces, []
-        self.rows, self.nnz, self.bytes = 0, 0, 0
+        self.rows, self.nnz, self.wide = 0, 0, False
         return pieces
 
     def _room(self, block: Block, start: int) -> tuple[int, bool]:
         """Return the row up to which the block goes into the open shard, and whether that fills it."""
         if self.rows_per_shard is not None:
             stop = min(block.n_rows, start + self.rows_per_shard - self.rows)
-            full = self.rows + stop - start == self.rows_per_shard
-            if self.nnz + int(block.indptr[stop] - block.indptr[start]) + stop - start > MOST_NONZEROS:
-                raise DataError("a shard would have more than 2^31 nonzeros; lower --rows-per-shard")
-            return stop, full
-        counts = np.arange(1, block.n_rows - start + 1)
-        lengths = block.indptr[start + 1 :] - block.indptr[start]
-        reached = self.bytes + self._bytes(block, lengths, counts)
+            return stop, self.rows + stop - start == self.rows_per_shard
+        rows = np.arange(1, block.n_rows - start + 1)
+        nonzeros = self.nnz + (block.indptr[start + 1 :] - block.indptr[start]) + self.has_bias * rows
+        pair_bytes = 4 + (8 if self.wide or block.values.itemsize > 4 else 4)
+        reached = nonzeros * pair_bytes + (self.rows + rows) * ROW_BYTES
         fitting = int(np.searchsorted(reached, self.shard_bytes))
-        return (start + fitting + 1, True) if fitting < counts.size else (block.n_rows, False)
-
-    @staticmethod
-    def _bytes(block: Block, nnz: int | np.ndarray, rows: int | np.ndarray) -> int | np.ndarray:
-        return nnz * (4 + block.values.itemsize) + rows * ROW_BYTES
+        return (start + fitting + 1, True) if fitting < rows.size else (block.n_rows, False)
 
 
 def join(pieces: list[Piece], bias: float, bias_index: int) -> Rows:
@@ -88,7 +86,8 @@ def join(pieces: list[Piece], bias: float, bias_index: int) -> Rows:
     extra = 1 if bias else 0
     n_rows = sum(p.stop - p.start for p in pieces)
     nnz = sum(p.nnz for p in pieces) + extra * n_rows
-    narrow = all(p.block.values.dtype == np.float32 for p in pieces) and float(np.float32(bias)) == bias
+    with np.errstate(over="ignore"):
+        narrow = all(p.block.values.dtype == np.float32 for p in pieces) and float(np.float32(bias)) == bias
     rows = Rows(
         indptr=np.zeros(n_rows + 1, np.int32),
         indices=np.empty(nnz, np.int32),

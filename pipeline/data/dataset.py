@@ -13,6 +13,7 @@ from pipeline.data.manifest import read_manifest
 from pipeline.data.parallel import available_cores, in_order
 from pipeline.data.rows import Rows
 from pipeline.data.shard import check_shard, read_shard
+from pipeline.errors import DatasetError
 
 
 class Shard(Protocol):
@@ -41,7 +42,10 @@ class MappedShard:
 
     def load(self) -> Rows:
         """Return the rows as views of the file."""
-        return read_shard(self.path, self.n_features)
+        rows = read_shard(self.path, self.n_features)
+        if (rows.n_rows, rows.nnz) != (self.n_rows, self.nnz):
+            raise DatasetError(f"{self.path}: the shard was replaced since the data set was opened; run again")
+        return rows
 
 
 @dataclass(frozen=True)

@@ -6,95 +6,180 @@ append adds shards that no manifest names yet; the new manifest replaces the old
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from pipeline.data.manifest import MANIFEST, Manifest, read_manifest, sync_directory, write_manifest
-from pipeline.errors import DatasetError
+from pipeline.errors import DatasetError, SieveError
+
+_OWN = re.compile(r"(manifest\.json|shard-\d+\.arrow)(\.tmp)?")
+_NO_LOCKS_HERE = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # NFS and the like
+_EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of renameat2(2)
 
 
 class OpenDirectory:
     """Where new shards go (``path``), what is there already (``old``), and how to finish."""
 
-    def __init__(self, path: Path, final: Path, old: Manifest | None) -> None:
-        self.path, self.final, self.old = path, final, old
+    def __init__(self, path: Path, final: Path, old: Manifest | None = None, replaces: bool = False) -> None:
+        self.path, self.final, self.old, self.replaces = path, final, old, replaces
+        self.finished = False
 
     def finish(self, manifest: Manifest) -> None:
         """Make the data set visible, all at once."""
         write_manifest(self.path, manifest)
-        if self.path == self.final:
-            return
-        retired = self.final.with_name(f".{self.final.name}.retired")
-        if self.final.exists():
-            _remove(retired)
-            self.final.rename(retired)
-        self.path.rename(self.final)
-        sync_directory(self.final.parent)
-        _remove(retired)
+        if self.path != self.final:
+            if self.replaces:
+                _replace(self.final, self.path)
+            else:
+                self.path.rename(self.final)  # over nothing or an empty directory; fails over anything else
+                sync_directory(self.final.parent)
+        self.finished = True
 
 
 @contextmanager
 def new_directory(out: str | Path, overwrite: bool = False) -> Iterator[OpenDirectory]:
     """Open a directory for a new data set; what an earlier, killed attempt left behind is removed first."""
-    final = Path(out).absolute()
-    _refuse_existing(final, overwrite)
-    partial = final.with_name(f".{final.name}.partial")
+    final = Path(out).resolve()
+    partial = _sibling(final, "partial")
     with _io_errors(final):
+        _refuse_existing(final, overwrite)
         final.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir(exist_ok=True)
         with _locked(partial, final):
-            for leftover in partial.iterdir():
-                leftover.unlink()
+            opened = OpenDirectory(partial, final)
             try:
-                yield OpenDirectory(partial, final, None)
+                _restore(final)
+                _refuse_existing(final, overwrite)
+                opened.replaces = (final / MANIFEST).exists()
+                with _locked(final, final) if final.exists() else nullcontext():
+                    _clear(partial)
+                    yield opened
             finally:
-                _remove(partial)
+                if not opened.finished:
+                    shutil.rmtree(partial, ignore_errors=True)
 
 
 @contextmanager
 def existing_directory(out: str | Path) -> Iterator[OpenDirectory]:
     """Open a finished data set for appending; shards of an append that failed or was killed are removed."""
-    final = Path(out).absolute()
+    final = Path(out).resolve()
     with _io_errors(final):
+        _restore(final)
         if not final.is_dir():
             raise DatasetError(f"{out}: no data set there to append to; run svmsieve ingest without --append first")
         with _locked(final, final):
             manifest = read_manifest(final)
-            listed = {shard.name for shard in manifest.shards} | {MANIFEST}
+            _remove_strays(final)
             try:
                 yield OpenDirectory(final, final, manifest)
             finally:
-                listed |= {shard.name for shard in read_manifest(final).shards}
-                for stray in final.glob("shard-*"):
-                    if stray.name not in listed:
-                        stray.unlink()
+                _remove_strays(final)
+
+
+def _sibling(final: Path, kind: str) -> Path:
+    return final.with_name(f".{final.name}.{kind}")
 
 
 def _refuse_existing(final: Path, overwrite: bool) -> None:
-    if not final.exists() or (final.is_dir() and not any(final.iterdir())):
+    if final.parent.exists() and not final.parent.is_dir():
+        raise DatasetError(f"{final}: {final.parent} is not a directory; choose another --out")
+    if final.is_mount():
+        raise DatasetError(f"{final}: is a mount point, which cannot be renamed; choose a directory below it as --out")
+    found = sorted(entry.name for entry in final.iterdir()) if final.is_dir() else []
+    if not found and not (final.exists() and not final.is_dir()):
         return
-    if not (final / MANIFEST).is_file():
+    if MANIFEST not in found:
         raise DatasetError(f"{final}: exists and is not a data set; choose another --out")
     if not overwrite:
         raise DatasetError(
             f"{final}: a data set is there already; pass --append to add to it or --overwrite to replace it"
         )
+    foreign = [name for name in found if not _OWN.fullmatch(name)]
+    if foreign:
+        raise DatasetError(f"{final}: {foreign[0]} there is not part of the data set; move it away first")
+
+
+def _replace(final: Path, new: Path) -> None:
+    """Put ``new`` in the place of the data set ``final`` in one step, then remove the old one.
+
+    Where the file system cannot exchange two names, the old one is out of the way for a moment, under a name that
+    ``_restore`` knows.
+    """
+    old = new
+    if not _exchange(new, final):
+        old = _sibling(final, "retired")
+        shutil.rmtree(old, ignore_errors=True)
+        final.rename(old)
+        try:
+            new.rename(final)
+        except OSError:
+            old.rename(final)
+            raise
+    sync_directory(final.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two names in one step, if the system can."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    return rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+
+
+def _restore(final: Path) -> None:
+    """Bring back a data set that a writer killed between two renames left out of the way; drop one it had replaced."""
+    retired = _sibling(final, "retired")
+    if (final / MANIFEST).is_file():
+        shutil.rmtree(retired, ignore_errors=True)
+    elif not final.exists() and (retired / MANIFEST).is_file():
+        with _locked(retired, final):
+            retired.rename(final)
+
+
+def _clear(directory: Path) -> None:
+    for leftover in directory.iterdir():
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover)
+        else:
+            leftover.unlink()
+
+
+def _remove_strays(directory: Path) -> None:
+    """Remove shards and temporary files that the manifest does not name."""
+    listed = {shard.name for shard in read_manifest(directory).shards} | {MANIFEST}
+    for entry in directory.iterdir():
+        if _OWN.fullmatch(entry.name) and entry.name not in listed:
+            entry.unlink()
 
 
 @contextmanager
 def _locked(directory: Path, final: Path) -> Iterator[None]:
+    """Hold the only writer's lock on a directory, as far as its file system has locks."""
+    busy = f"{final}: another svmsieve is writing there; wait for it to finish"
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor, busy)
+        if not directory.exists() or not os.path.samestat(os.fstat(descriptor), directory.stat()):
+            raise DatasetError(busy)  # it was renamed between our opening and our locking it
         yield
-    except BlockingIOError as error:
-        raise DatasetError(f"{final}: another svmsieve is writing there; wait for it to finish") from error
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, busy: str) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise DatasetError(busy) from error
+    except OSError as error:
+        if error.errno not in _NO_LOCKS_HERE:
+            raise
 
 
 @contextmanager
@@ -102,12 +187,7 @@ def _io_errors(final: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error, DatasetError):
+        if isinstance(error, SieveError):
             raise
-        reason = error.strerror or str(error).splitlines()[0]
+        reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
         raise DatasetError(f"{final}: cannot be written ({reason}); nothing was changed there") from error
-
-
-def _remove(directory: Path) -> None:
-    if directory.exists():
-        shutil.rmtree(directory)

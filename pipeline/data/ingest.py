@@ -100,7 +100,7 @@ class _Ingest:
     def __init__(self, directory: OpenDirectory, sources: list[Source], spec: IngestSpec, listen: Listener) -> None:
         self.directory, self.sources, self.spec, self.listen = directory, sources, spec, listen
         self.old = directory.old
-        self.cutter = ShardCutter(spec.rows_per_shard, spec.shard_bytes)
+        self.cutter = ShardCutter(spec.rows_per_shard, spec.shard_bytes, has_bias=bool(spec.bias))
         self.coder = LabelCoder(spec.positive, None if self.old is None else self.old.labels)
         self.workers = spec.workers or available_cores()
         self.rows, self.bytes, self.total_bytes = 0, 0, sum(source.size for source in sources)

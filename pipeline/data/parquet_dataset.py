@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipeline.data.assemble import Piece, join
 from pipeline.data.block import Block, Origin, ReadRules
 from pipeline.data.dataset import Dataset
-from pipeline.data.digest import digest_rows, fingerprint
+from pipeline.data.digest import Lanes, digest_rows, fingerprint
 from pipeline.data.labels import LabelCoder, LabelMap
 from pipeline.data.parallel import available_cores, in_order
 from pipeline.data.rows import Rows
@@ -45,17 +45,22 @@ class ParquetGroup:
 
     def load(self) -> Rows:
         """Decode the row group."""
-        assert self.labels is not None
-        block = self.block()
-        signs = LabelCoder(fixed=self.labels).encode(block.labels, self.path)
-        rows = join([Piece(block, signs, 0, block.n_rows)], self.bias, self.n_features - 1)
-        return replace(rows, n_features=self.n_features)
+        return self.rows_of(self.block())
 
     def block(self) -> Block:
         """Decode and check the row group, before labels are mapped."""
-        table = self._read(self.layout.names)
         origin = Origin(self.path, self.first_in_file, columns=self.layout.features)
-        return block_of(table, self.layout, origin, self.rules)
+        block = block_of(self._read(self.layout.names), self.layout, origin, self.rules)
+        if block.n_rows != self.n_rows:
+            raise DataError("the file was replaced since it was opened; run again", path=self.path)
+        return block
+
+    def rows_of(self, block: Block) -> Rows:
+        """Map the labels and add the bias."""
+        assert self.labels is not None
+        signs = LabelCoder(fixed=self.labels).encode(block.labels, self.path)
+        rows = join([Piece(block, signs, 0, block.n_rows)], self.bias, self.n_features - 1)
+        return replace(rows, n_features=self.n_features)
 
     def label_values(self) -> tuple[str, ...]:
         """Return the distinct labels, reading nothing else."""
@@ -76,25 +81,32 @@ def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None =
     groups = _groups(sources)
     if not groups:
         raise DataError("no rows there; name a Parquet file or directory with rows", path=path)
+    known = _known_features(sources, reading)
+    extra = 1 if bias else 0
     with ThreadPoolExecutor(available_cores()) as pool:
         labels = _labels(in_order(pool, (g.label_values for g in groups), ahead=8), positive, path)
-        sizes = list(in_order(pool, (partial(_size, g) for g in groups), ahead=available_cores()))
-        n_features = _features(sources, reading, max(largest for _, largest in sizes)) + (1 if bias else 0)
-        extra = 1 if bias else 0
-        groups = [
-            replace(g, labels=labels, n_features=n_features, bias=bias, nnz=nnz + extra * g.n_rows)
-            for g, (nnz, _) in zip(groups, sizes, strict=True)
-        ]
-        digests = list(in_order(pool, (partial(_digest, g) for g in groups), ahead=available_cores()))
+
+        def look(n_features: int) -> list[_Look]:
+            settled = (replace(g, labels=labels, n_features=n_features, bias=bias) for g in groups)
+            return list(in_order(pool, (partial(_look, g) for g in settled), ahead=available_cores()))
+
+        looks = look(0 if known is None else known + extra)
+        n_features = extra + (max(1, *(found.largest + 1 for found in looks)) if known is None else known)
+        if bias and known is None:  # the bias column's index was not known yet
+            looks = look(n_features)
+    shards = tuple(
+        replace(g, labels=labels, n_features=n_features, bias=bias, nnz=found.nnz)
+        for g, found in zip(groups, looks, strict=True)
+    )
     return Dataset(
         path=path,
         kind="parquet",
         n_features=n_features,
         labels=labels,
         bias=bias,
-        shards=tuple(groups),
-        n_positive=sum(positives for _, positives in digests),
-        fingerprint=fingerprint([(lanes, g.n_rows) for (lanes, _), g in zip(digests, groups, strict=True)], n_features),
+        shards=shards,
+        n_positive=sum(found.positives for found in looks),
+        fingerprint=fingerprint([(found.lanes, g.n_rows) for found, g in zip(looks, shards, strict=True)], n_features),
         bytes=sum(source.size for source in sources),
     )
 
@@ -119,17 +131,22 @@ def _labels(found: Iterable[tuple[str, ...]], positive: str | None, path: str) -
     return coder.finish()
 
 
-def _size(group: ParquetGroup) -> tuple[int, int]:
+@dataclass(frozen=True)
+class _Look:
+    """What opening needs to know of a row group; ``largest`` is its largest index but for the bias."""
+
+    nnz: int
+    largest: int
+    positives: int
+    lanes: Lanes
+
+
+def _look(group: ParquetGroup) -> _Look:
     block = group.block()
-    return block.indices.size, block.largest
+    rows = group.rows_of(block)
+    return _Look(rows.nnz, block.largest, int((rows.labels == 1).sum()), digest_rows(rows))
 
 
-def _digest(group: ParquetGroup) -> tuple[tuple[int, int], int]:
-    rows = group.load()
-    return digest_rows(rows), int((rows.labels == 1).sum())
-
-
-def _features(sources: list[ParquetSource], reading: ReadOptions, largest: int) -> int:
+def _known_features(sources: list[ParquetSource], reading: ReadOptions) -> int | None:
     given = reading.rules.features
-    known = sources[0].n_features if given is None else given
-    return max(largest + 1, 1) if known is None else known
+    return sources[0].n_features if given is None else given

@@ -86,15 +86,19 @@ def read_shard(path: str, n_features: int) -> Rows:
     """
     try:
         status = Path(path).stat()
-        return _mapped(path, n_features, (status.st_ino, status.st_size, status.st_mtime_ns))
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
-        raise DatasetError(
-            f"{path}: the shard cannot be read ({str(error).splitlines()[0]}); ingest it again"
-        ) from error
+        return _kept_map(path, n_features, (status.st_ino, status.st_size, status.st_mtime_ns))
+    except (OSError, pa.ArrowException, LookupError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise DatasetError(f"{path}: the shard cannot be read ({reason}); ingest it again") from error
 
 
 @lru_cache(maxsize=512)
-def _mapped(path: str, n_features: int, _identity: tuple[int, int, int]) -> Rows:
+def _kept_map(path: str, n_features: int, _identity: tuple[int, int, int]) -> Rows:
+    return map_shard(path, n_features)
+
+
+def map_shard(path: str, n_features: int) -> Rows:
+    """Map a shard that is about to be replaced: kept open, the old file would go on taking up the disk."""
     batch = pa.ipc.open_file(pa.memory_map(path)).get_batch(0)
     indices, values = batch.column("indices"), batch.column("values")
     return Rows(

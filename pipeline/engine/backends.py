@@ -1,16 +1,15 @@
-"""Where tasks run: in this thread, in threads, in processes, or on a Dask cluster. One small contract for all four."""
+"""Where tasks run: here, in threads, in processes, or on a Dask cluster (``cluster``). One contract for all four."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+import signal
+import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
-
-import dask
 
 from pipeline.engine.shared import as_files, as_references
 from pipeline.errors import EngineError
@@ -73,7 +72,7 @@ class Threads:
 
     def close(self) -> None:
         """End the threads."""
-        self.pool.shutdown()
+        self.pool.shutdown(cancel_futures=True)
 
 
 class Processes:
@@ -83,17 +82,19 @@ class Processes:
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or _cores()
-        self.pool = ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("spawn"))
+        self.pool = self._new_pool()
 
     def share(self, values: tuple[Any, ...]) -> AbstractContextManager[tuple[Any, ...]]:
         """Pass arrays in temporary files that every process maps."""
         return as_files(values)
 
     def compute(self, collection: Any) -> Any:
-        """Compute in the pool; a process that dies is an error, not a wait for ever."""
+        """Compute in the pool, a task at a time (Dask would hand out six); a process that dies is an error."""
         try:
-            return collection.compute(scheduler="processes", pool=self.pool)
+            return collection.compute(scheduler="processes", pool=self.pool, chunksize=1)
         except BrokenProcessPool as error:
+            self.close()
+            self.pool = self._new_pool()
             raise EngineError(
                 "a worker process died (out of memory or killed); use fewer workers or threads"
             ) from error
@@ -102,37 +103,22 @@ class Processes:
         """End the processes."""
         self.pool.shutdown(cancel_futures=True)
 
+    def _new_pool(self) -> ProcessPoolExecutor:
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self.workers, mp_context=context, initializer=_follow_parent)
 
-class Cluster:
-    """A Dask cluster by the address of its scheduler."""
 
-    def __init__(self, address: str, timeout: str = "20s") -> None:
-        from distributed import Client  # noqa: PLC0415 - slow to import, needed here only
+def _follow_parent() -> None:
+    """Leave Ctrl-C to the main process, and end when it ends, even if it was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
 
-        self.name = address
-        try:
-            self.client = Client(address, timeout=timeout, set_as_default=False)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise EngineError(f"no Dask scheduler answers at {address}; start one or correct --scheduler") from error
-        self.workers = max(1, sum(self.client.nthreads().values()))
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
 
-    @contextmanager
-    def share(self, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        """Scatter every object once to all workers; they drop it when the pass is over."""
-        futures = [self.client.scatter(value, broadcast=True, hash=False) for value in values]
-        try:
-            yield tuple(dask.delayed(future) for future in futures)
-        finally:
-            for future in futures:
-                future.release()
-
-    def compute(self, collection: Any) -> Any:
-        """Compute on the workers."""
-        return self.client.compute(collection, sync=True)
-
-    def close(self) -> None:
-        """Leave the cluster; it goes on without us."""
-        self.client.close()
+    threading.Thread(target=follow, daemon=True, name="svmsieve-follow").start()
 
 
 def connect(scheduler: str = "threads", workers: int | None = None) -> Backend:
@@ -143,7 +129,9 @@ def connect(scheduler: str = "threads", workers: int | None = None) -> Backend:
         return Threads(workers)
     if scheduler == "processes":
         return Processes(workers)
-    if "://" in scheduler or ":" in scheduler:
+    if ":" in scheduler:
+        from pipeline.engine.cluster import Cluster  # noqa: PLC0415 - distributed is slow to import
+
         return Cluster(scheduler)
     raise EngineError(f"unknown scheduler {scheduler!r}; use {', '.join(SCHEDULERS)} or an address tcp://host:8786")
 

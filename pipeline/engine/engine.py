@@ -6,6 +6,7 @@ whose leaves stand in shard order; so two runs are identical to the bit, whateve
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -62,22 +63,40 @@ class Engine:
 
     @staticmethod
     def _bag(function: Callable[..., R], shards: Sequence[T], arguments: tuple[Any, ...]) -> db.Bag:
-        return db.from_sequence(shards, npartitions=len(shards)).map_partitions(_run, function, *arguments)
+        return db.from_sequence(shards, npartitions=len(shards)).map_partitions(_Run(function), *arguments)
+
+
+class _Run:
+    """Calls ``function`` for the one shard of a partition, under a name that no other pass has.
+
+    A cluster that still remembers a task of the same name answers with its old result, or its old failure.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.token = function, uuid.uuid4().hex
+        self.__name__ = getattr(function, "__name__", "run").strip("_<>")
+
+    def __dask_tokenize__(self) -> str:
+        return self.token
+
+    def __call__(self, partition: Sequence[Any], *arguments: Any) -> list[Any]:
+        shared = [resolved(argument) for argument in arguments]
+        return [self.function(shard, *shared) for shard in partition]
 
 
 class _Merge:
-    """Calls ``merge`` with a list; a name of its own for the task."""
+    """Calls ``merge`` with a list."""
+
+    __name__ = "merge"
 
     def __init__(self, merge: Callable[[Sequence[Any]], Any]) -> None:
-        self.merge = merge
+        self.merge, self.token = merge, uuid.uuid4().hex
+
+    def __dask_tokenize__(self) -> str:
+        return self.token
 
     def __call__(self, results: Any) -> Any:
         return self.merge(list(results))
-
-
-def _run(partition: Sequence[Any], function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    shared = [resolved(argument) for argument in arguments]
-    return [function(shard, *shared) for shard in partition]
 
 
 def _only(partition: Sequence[Any]) -> Any:

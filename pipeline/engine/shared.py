@@ -10,11 +10,12 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from pipeline.errors import EngineError
 
 
 class Reference:
@@ -42,13 +43,15 @@ class MappedArray:
         return self.path
 
     def get(self) -> np.ndarray:
-        """Return the array, read-only."""
-        return _mapped(self.path)
+        """Return the array; a process keeps it mapped until it sees another pass, whose files are in another folder."""
+        if self.path not in _maps:
+            for other in [path for path in _maps if Path(path).parent != Path(self.path).parent]:
+                del _maps[other]
+            _maps[self.path] = np.asarray(np.load(self.path, mmap_mode="r", allow_pickle=False))
+        return _maps[self.path]
 
 
-@lru_cache(maxsize=8)
-def _mapped(path: str) -> np.ndarray:
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+_maps: dict[str, np.ndarray] = {}
 
 
 @contextmanager
@@ -60,18 +63,28 @@ def as_references(values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 @contextmanager
 def as_files(values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     """Share with other processes of this machine: arrays by file, anything else by value (it must be small)."""
-    with tempfile.TemporaryDirectory(prefix="svmsieve-") as folder:
-        shared: list[Any] = []
-        for k, value in enumerate(values):
-            if isinstance(value, np.ndarray):
-                path = Path(folder) / f"{uuid.uuid4().hex}-{k}.npy"
-                np.save(path, value, allow_pickle=False)
-                shared.append(MappedArray(str(path)))
-            else:
-                shared.append(Reference(value))
-        yield tuple(shared)
+    with tempfile.TemporaryDirectory(prefix="svmsieve-", ignore_cleanup_errors=True) as folder:
+        yield tuple(_in_file(value, Path(folder) / f"{k}.npy") for k, value in enumerate(values))
+
+
+def _in_file(value: Any, path: Path) -> Reference | MappedArray:
+    if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+        return Reference(value)
+    try:
+        np.save(path, value, allow_pickle=False)
+    except OSError as error:
+        problem = f"{value.nbytes} bytes for the worker processes do not fit there ({error.strerror or error})"
+        raise EngineError(f"{path.parent}: {problem}; set TMPDIR to a larger place or use threads") from error
+    return MappedArray(str(path))
 
 
 def resolved(shared: Any) -> Any:
-    """Return the object behind whatever form it was shared in; a cluster has put it in place already."""
-    return shared.get() if isinstance(shared, Reference | MappedArray) else shared
+    """Return the object behind whatever form it was shared in (a cluster has put it in place already).
+
+    An array is read-only here on every backend: a task that writes to it fails, instead of spoiling other tasks' input.
+    """
+    value = shared.get() if isinstance(shared, Reference | MappedArray) else shared
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value

@@ -182,7 +182,6 @@ def test_feature_columns_must_agree(tmp_path):
 FILES = {"parquet": write_parquet_lists, "npz": write_npz, "svm": write_svmlight}
 
 
-@pytest.mark.xfail(strict=False, reason="ingest._plan hands the data set's index base to every format")
 @pytest.mark.parametrize("pair", [("svm", "parquet"), ("svm", "npz"), ("parquet", "svm"), ("npz", "svm")])
 def test_formats_may_differ_from_append_to_append(tmp_path, pair):
     table = random_table(10, 3)
@@ -191,9 +190,3 @@ def test_formats_may_differ_from_append_to_append(tmp_path, pair):
     ingest([first], tmp_path / "out", IngestSpec())
     append(second, tmp_path / "out")
     np.testing.assert_array_equal(contents(open_shards(tmp_path / "out")).x, np.vstack([table.x, table.x]))
-
-
-@pytest.mark.xfail(strict=False, reason="ingest._plan takes any --index-base")
-def test_another_index_base_is_refused(tmp_path, out):
-    message = "--index-base 0 differs from the data set's 1"
-    check_refused(tmp_path, out, ["1 0:1"], {"reading": ReadOptions(rules=ReadRules(0))}, message)
