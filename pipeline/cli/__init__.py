@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from types import FrameType
 from typing import NoReturn
 
 import click
@@ -37,9 +39,17 @@ app.add_command(datasets)
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; every expected failure is one line on stderr."""
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
-        code = app.main(args=arguments, prog_name="svmsieve", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        words = sys.argv[1:] if arguments is None else arguments
+        with app.make_context("svmsieve", list(words)) as context:
+            app.invoke(context)
+        sys.exit(0)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(2)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "svmsieve"
         fail(f"{error.format_message().rstrip('.')}; see {command} --help", command, code=2)
@@ -56,6 +66,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         fail(" ".join(str(error).split()))
     except MemoryError:
         fail("out of memory; use fewer --workers or smaller shards")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    """Treat the end that a supervisor asks for as Ctrl-C: what is half-written is removed."""
+    raise KeyboardInterrupt
 
 
 def fail(message: str, command: str = "svmsieve", code: int = 1) -> NoReturn:

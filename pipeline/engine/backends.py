@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from pipeline.engine.shared import as_files, as_references
+from pipeline.engine.shared import as_files, as_references, remove_files
 from pipeline.errors import EngineError
 
 SCHEDULERS = ("threads", "inline", "processes")
@@ -116,6 +116,7 @@ def _follow_parent() -> None:
 
     def follow() -> None:
         parent.join()
+        remove_files()
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True, name="svmsieve-follow").start()

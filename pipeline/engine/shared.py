@@ -6,6 +6,7 @@ file; on a cluster the object is scattered once to every worker and tasks depend
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -52,6 +53,12 @@ class MappedArray:
 
 
 _maps: dict[str, np.ndarray] = {}
+
+
+def remove_files() -> None:
+    """Remove the files behind this process's maps: for a worker whose program was killed and cannot do it."""
+    for folder in {Path(path).parent for path in list(_maps)}:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ Every rule is O(nonzeros): the products, and a few operations a row.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -35,6 +36,11 @@ class Reference:
     span: Span
     w: Combination
     w_alpha: Combination
+
+    @cached_property
+    def plain_sums(self) -> tuple[float, float, float]:
+        """The sums as float64: hinge sum, sum of alpha, and the bound on the hinge sum's rounding."""
+        return float(self.sums.hinge), float(self.sums.alpha), float(self.sums.hinge_error)
 
     @property
     def certificate(self) -> Certificate:
@@ -65,7 +71,8 @@ def bt1(ref: Reference, c: float) -> Ball:
     """
     rho = c / ref.c
     scaled = tuple(rho * a for a in ref.w_alpha)
-    return pair_ball(ref.span, ref.w, scaled, *_loss(ref, c, rho * float(ref.sums.alpha)))
+    hinge, alpha_sum, error = ref.plain_sums
+    return pair_ball(ref.span, ref.w, scaled, c * hinge, rho * alpha_sum, c * error)
 
 
 def gap_ball(ref: Reference) -> Ball:
@@ -84,8 +91,5 @@ def bt2(ref: Reference, c: float, cost_of_signs: float) -> Ball:
     ``cost_of_signs`` is sum c_i s_i. Any s in [0, 1] is feasible, whatever C it was chosen for.
     """
     w_alpha = (*([0.0] * (len(ref.w) - 1)), c)
-    return pair_ball(ref.span, ref.w, w_alpha, *_loss(ref, c, c * cost_of_signs))
-
-
-def _loss(ref: Reference, c: float, alpha_sum: float) -> tuple[float, float, float]:
-    return c * float(ref.sums.hinge), alpha_sum, c * float(ref.sums.hinge_error)
+    hinge, _, error = ref.plain_sums
+    return pair_ball(ref.span, ref.w, w_alpha, c * hinge, c * cost_of_signs, c * error)

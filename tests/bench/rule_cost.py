@@ -55,7 +55,9 @@ def main() -> None:
             "bt2": lambda rows=rows, pair=pair, c=c: screen(rows, pair, c, "bt2"),
             "it": lambda rows=rows, pair=pair, c=c: screen(rows, pair, c, "it"),
         }
-        seconds = take_turns(rivals, options.rounds if nonzeros >= 10**7 else 10 * options.rounds)
+        calls = max(1, 2 * 10**6 // nonzeros)  # a turn of a small problem is many calls, as a pass over shards is
+        turns = {name: lambda run=run, calls=calls: [run() for _ in range(calls)] for name, run in rivals.items()}
+        seconds = {name: s / calls for name, s in take_turns(turns, options.rounds).items()}
         found = {name: s / nonzeros * 1e9 for name, s in seconds.items()}
         ratios.append(found["bt1"] / found["product"])
         print(f"{nonzeros:10,d} " + " ".join(f"{found[n]:9.2f}" for n in rivals) + f"{ratios[-1]:26.2f}")

@@ -406,24 +406,29 @@ def test_worker_processes_leave_an_interrupt_to_the_program(engines):
 
 PROGRAM = """
 import os, time
+import numpy as np
 from pipeline.engine.engine import Engine
 
-def sleep(shard):
+def sleep(shard, w):
     print(os.getpid(), flush=True)
     time.sleep(1000)
 
 if __name__ == "__main__":
     with Engine("processes", 2) as engine:
-        list(engine.stream(sleep, range(2)))
+        list(engine.stream(sleep, range(2), np.ones(1000)))
 """
 
 
-def test_worker_processes_do_not_outlive_a_killed_program(tmp_path):
+def test_a_killed_program_leaves_no_processes_and_no_files(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "shared").mkdir()
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, str(tmp_path / "program.py")], **pipes) as process:
+    environment = os.environ | {"TMPDIR": str(tmp_path / "shared")}
+    with subprocess.Popen([sys.executable, str(tmp_path / "program.py")], env=environment, **pipes) as process:
         workers = {int(process.stdout.readline()) for _ in range(2)}
+        assert len(list(tmp_path.glob("shared/svmsieve-*/0.npy"))) == 1
         process.kill()
         process.communicate()
     assert len(workers) == 2
     until(lambda: not any(psutil.pid_exists(pid) for pid in workers))
+    assert not list(tmp_path.glob("shared/svmsieve-*"))
