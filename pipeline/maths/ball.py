@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -40,18 +41,32 @@ class Span:
         gram = tuple(tuple(float(compensated_dot(a, b)) for b in vectors) for a in vectors)
         return cls(gram, tuple(drift) if drift is not None else (0.0,) * len(vectors))
 
+    @cached_property
+    def norms(self) -> tuple[float, ...]:
+        """|v_k|."""
+        return tuple(math.sqrt(max(0.0, row[k])) for k, row in enumerate(self.gram))
+
     def square(self, combination: Combination) -> float:
         """Return |sum_k a_k v_k|^2."""
-        rows = (sum(b * g for b, g in zip(combination, row, strict=True)) for row in self.gram)
-        return max(0.0, sum(a * r for a, r in zip(combination, rows, strict=True)))
+        total = 0.0
+        for a, row in zip(combination, self.gram, strict=True):
+            for b, product in zip(combination, row, strict=True):
+                total += a * b * product
+        return max(0.0, total)
 
     def size(self, combination: Combination) -> float:
         """Return sum_k |a_k| |v_k|, an upper bound of the norm that does not cancel."""
-        return sum(abs(a) * math.sqrt(max(0.0, self.gram[k][k])) for k, a in enumerate(combination))
+        total = 0.0
+        for a, norm in zip(combination, self.norms, strict=True):
+            total += abs(a) * norm
+        return total
 
     def blur(self, combination: Combination) -> float:
         """Return sum_k |a_k| drift_k: how far the combination may be from the one that was meant."""
-        return sum(abs(a) * b for a, b in zip(combination, self.drift, strict=True))
+        total = 0.0
+        for a, drift in zip(combination, self.drift, strict=True):
+            total += abs(a) * drift
+        return total
 
 
 @dataclass(frozen=True)
