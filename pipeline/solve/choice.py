@@ -8,9 +8,12 @@ where many sweeps move w very little: newton by far (a9a at 10^7 C_min: 0.4 s ag
 - small C: dcd needs a handful of sweeps (a9a at 10 C_min: 0.02 s against 0.12 s).
 
 So dcd goes first: its early sweeps are the cheapest progress there is, and they are not lost, because newton starts
-from any alpha. After every few sweeps two times are predicted: dcd's, from the rate at which its gap has fallen
-lately; newton's, from the number of free alphas and the arithmetic of its linear systems (``newton_seconds``). dcd
-goes on as long as it promises to be done first. Where newton stalls or runs out of time, dcd takes over again.
+from any alpha. After every few sweeps two costs are predicted: dcd's, from the rate at which its gap has fallen lately;
+newton's, from the number of free alphas and the arithmetic of its linear systems. dcd goes on as long as it promises to
+be done first. Where newton stalls or runs out of time, dcd takes over again.
+
+Costs are counted in operations, not read from a clock (the constants below turn them into seconds of one machine of
+2026): the same problem takes the same way, to the bit, however busy the machine is.
 """
 
 from __future__ import annotations
@@ -27,13 +30,15 @@ from pipeline.solve.newton import DIRECT_SIZE, solve_newton
 from pipeline.solve.reduced import ReducedProblem, Solution
 
 SOLVERS = ("auto", "dcd", "newton", "liblinear")
-NEWTON_STEPS = 25
-SECONDS_A_NONZERO, SECONDS_A_FLOP, SECONDS_A_STEP = 1.5e-9, 1.5e-10, 1e-4
-FIRST_LOOK = 0.1
+LEAST_STEPS, MOST_STEPS = 8, 40
+SECONDS_A_NONZERO, SECONDS_A_CELL, SECONDS_A_ROW = 1.5e-9, 4e-10, 3e-8
+SECONDS_A_FLOP, SECONDS_A_STEP = 1.5e-10, 1e-4
+SECONDS_A_VISIT, SECONDS_A_FAR_VISIT, FAR_FEATURES = 2.5e-9, 6e-9, 250_000
+FIRST_LOOK, PATIENCE = 0.1, 1.5
 
 
 def newton_seconds(problem: ReducedProblem, alpha: np.ndarray) -> float:
-    """Predict how long newton takes from ``alpha``: its steps, each a few products and one linear system."""
+    """Predict what newton costs from ``alpha``: its steps, each a few products and one linear system."""
     n, d = problem.z.shape
     free = int(np.count_nonzero((alpha > 0.0) & (alpha < problem.u))) + 1
     length = problem.nnz / max(n, 1)
@@ -41,11 +46,12 @@ def newton_seconds(problem: ReducedProblem, alpha: np.ndarray) -> float:
     if small > DIRECT_SIZE:
         system = 2 * 250 * free * length * SECONDS_A_NONZERO
     elif problem.is_sparse:
-        products = free * length * (min(length * free / d, free) if free < d else length)
-        system = products * 2 * SECONDS_A_NONZERO + small**3 * SECONDS_A_FLOP / 3
+        meetings = free * length * (min(length * free / d, free) if free < d else length)
+        system = meetings * 2 * SECONDS_A_NONZERO + small**3 * SECONDS_A_FLOP / 3
     else:
         system = (free * d * small + small**3 / 3) * SECONDS_A_FLOP
-    return NEWTON_STEPS * (5 * problem.nnz * SECONDS_A_NONZERO + system + SECONDS_A_STEP)
+    products = 5 * problem.nnz * (SECONDS_A_NONZERO if problem.is_sparse else SECONDS_A_CELL) + n * SECONDS_A_ROW
+    return min(LEAST_STEPS + d, MOST_STEPS) * (products + system + SECONDS_A_STEP)
 
 
 def solve(
@@ -91,19 +97,20 @@ def _better(one: Solution, two: Solution) -> Solution:
 def _watched_descent(problem: ReducedProblem, alpha: np.ndarray, target: float, deadline: float) -> Solution:
     """Run dcd until it has converged or newton promises to be faster."""
     run = Descent(problem, alpha, shrink=True, seed=0)
-    begin = time.monotonic()
+    visit = SECONDS_A_FAR_VISIT if problem.v.size > FAR_FEATURES else SECONDS_A_VISIT
     history: list[tuple[float, float]] = []
     gap = run.exact_gap()
     while gap > target and time.monotonic() < deadline:
         estimate, promised = run.burst(target)
-        now = time.monotonic() - begin
+        spent = visit * run.work
         if promised:
             gap = run.exact_gap()
             if not math.isfinite(gap):
                 return Solution(run.alpha, run.w, gap, "failed", run.sweeps, "dcd", "the gap is not finite")
-        history.append((now, gap if promised else estimate))
+        history.append((spent, gap if promised else estimate))
         rival = newton_seconds(problem, run.alpha)
-        if now > FIRST_LOOK * rival and _remaining(history, target) > rival:
+        hopeless = spent > FIRST_LOOK * rival and _remaining(history, target) > rival
+        if hopeless or spent > PATIENCE * rival:
             gap = run.exact_gap()
             break
     outcome = "converged" if gap <= target else "limit"
@@ -111,7 +118,7 @@ def _watched_descent(problem: ReducedProblem, alpha: np.ndarray, target: float, 
 
 
 def _remaining(history: list[tuple[float, float]], target: float) -> float:
-    """Predict the seconds to the target from the fall of the gap over the later half of the time so far."""
+    """Predict the cost up to the target from the fall of the gap over the later half of the cost so far."""
     now, gap = history[-1]
     if gap <= target:
         return 0.0

@@ -23,6 +23,7 @@ from pipeline.solve.reduced import ReducedProblem, Solution
 NONZEROS_A_CALL = 2_000_000
 MOST_SWEEPS, MOST_A_BURST = 1_000_000, 10
 MOST_QUIET, LEAST_CAUTION = 20, 1e-3
+NONZEROS_A_ROW = 12  # what a visit costs besides its nonzeros, in nonzeros
 
 
 def solve_dcd(
@@ -56,7 +57,7 @@ def solve_dcd(
 
 
 class Descent:
-    """The state of one solve: alpha, w = w_alpha, and the rows in use."""
+    """The state of one solve: alpha, w = w_alpha, the rows in use, and the work done (in nonzeros visited)."""
 
     def __init__(self, problem: ReducedProblem, alpha: np.ndarray, shrink: bool, seed: int) -> None:
         self.rows = _csr(problem)
@@ -66,7 +67,7 @@ class Descent:
         self.active = np.arange(alpha.size)
         self.state = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567890ABCDEF) % 2**64 or 1], dtype=np.uint64)
         self.limits = np.empty(3)
-        self.sweeps = 0
+        self.sweeps, self.work = 0, 0.0
         self.w = problem.v.copy()
         self.caution = 0.7
         self._bring_back()
@@ -97,10 +98,13 @@ class Descent:
             1 + self.sweeps // 4, max(1, NONZEROS_A_CALL // max(1, self.problem.nnz)), MOST_A_BURST, most_sweeps
         )
         order = (self.active, self.state, self.limits)
+        before = float(self.limits[0])
         active, estimate = sweeps(
             self.rows, self.squares, self.problem.u, self.alpha, self.w, order, self.shrink, count
         )
         self.sweeps += count
+        visited = count * (before + active) / 2
+        self.work += visited * (self.problem.nnz / max(1, self.alpha.size) + NONZEROS_A_ROW)
         promised = active == 0 or estimate <= self.caution * target_gap
         if promised:
             self.caution = max(self.caution / 2, LEAST_CAUTION)

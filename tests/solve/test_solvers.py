@@ -129,13 +129,11 @@ def test_awkward_problems(name, case, sparse):
 @pytest.mark.parametrize("name", SOLVERS)
 def test_repeat_runs_are_identical_to_the_bit(name):
     problem = make_problem(3, 150, 10, "plain", 1.0)
-    reduced = ReducedProblem(sp.csr_array(problem.z), 100 * problem.c_min * problem.costs, np.zeros(10))
-    first, second = (SOLVERS[name](reduced, None, 1e-9) for _ in range(2))
-    if name != "auto":  # auto looks at the clock; what it hands over may differ, what it certifies may not
-        np.testing.assert_array_equal(first.alpha, second.alpha)
-        np.testing.assert_array_equal(first.w, second.w)
+    reduced = ReducedProblem(sp.csr_array(problem.z), 1e4 * problem.c_min * problem.costs, np.zeros(10))
+    first, second = (SOLVERS[name](reduced, None, 1e-7 * float(reduced.u.sum())) for _ in range(2))
+    np.testing.assert_array_equal(first.alpha, second.alpha)
+    np.testing.assert_array_equal(first.w, second.w)
     assert first.converged
-    assert second.converged
 
 
 @pytest.mark.parametrize("shrink", [True, False])
