@@ -40,17 +40,21 @@ def test_every_help_has_an_example(capsys, command):
     assert re.search(r"Examples?:\n\s+svmsieve " + " ".join(command), out)
 
 
+def parse(line):
+    """Parse a command line up to the point where it would run: its command and options must exist."""
+    words = line.split()
+    found, name = app, "svmsieve"
+    while hasattr(found, "commands"):
+        name = words.pop(0)
+        found = found.commands[name]
+    found.make_context(name, words)
+
+
 def test_examples_in_help_parse(capsys):
-    """Every example names options that exist: parse it up to the point where it would run."""
     for command in [(), *commands()]:
         _, out, _ = run(capsys, *command, "--help")
         for example in re.findall(r"^\s+svmsieve (.*?)\s*(?:#.*)?$", out.split("Example")[-1], re.MULTILINE):
-            words = example.split()
-            found, path = app, []
-            while hasattr(found, "commands"):
-                path.append(words.pop(0))
-                found = found.commands[path[-1]]
-            found.make_context(path[-1], words)
+            parse(example)
 
 
 @pytest.mark.parametrize(
@@ -152,12 +156,7 @@ def test_readme_has_two_set_up_commands_and_true_python():
     assert all(b.count("\n") == 1 for b in blocks[:2])
     for line in "".join(blocks[2:]).splitlines():
         for command in re.findall(r"svmsieve ([^#&]*)", line):
-            words = command.split()
-            found, path = app, []
-            while hasattr(found, "commands"):
-                path.append(words.pop(0))
-                found = found.commands[path[-1]]
-            found.make_context(path[-1], words)
+            parse(command)
 
 
 def test_readme_python_runs(capsys, tmp_path, monkeypatch):

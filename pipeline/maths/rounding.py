@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.jit import kernel
+from pipeline.jit import inline, kernel
 
 UNIT = 2.0**-53
 
@@ -29,17 +29,21 @@ def product_error(lengths: np.ndarray, norms: np.ndarray, size: float) -> np.nda
     return gamma(lengths) * norms * (size * (1 + 1e-12))
 
 
+@inline
+def _add(total, error, value):  # type: ignore[no-untyped-def]
+    """Return total + value as it rounds, and the error so far plus what was lost now (Neumaier 1974)."""
+    new = total + value
+    if abs(total) >= abs(value):
+        return new, error + ((total - new) + value)
+    return new, error + ((value - new) + total)
+
+
 @kernel
 def compensated_sum(x):  # type: ignore[no-untyped-def]
-    """Return (s, e) with s + e = sum(x) to about twice the working precision (Neumaier 1974)."""
+    """Return (s, e) with s + e = sum(x) to about twice the working precision."""
     total, error = 0.0, 0.0
     for value in x:
-        new = total + value
-        if abs(total) >= abs(value):
-            error += (total - new) + value
-        else:
-            error += (value - new) + total
-        total = new
+        total, error = _add(total, error, value)
     return total, error
 
 
@@ -48,11 +52,5 @@ def compensated_dot(x, y):  # type: ignore[no-untyped-def]
     """Return x . y with an error of at most about 2 u |x| |y|, whatever the length."""
     total, error = 0.0, 0.0
     for k in range(x.size):
-        value = x[k] * y[k]
-        new = total + value
-        if abs(total) >= abs(value):
-            error += (total - new) + value
-        else:
-            error += (value - new) + total
-        total = new
+        total, error = _add(total, error, x[k] * y[k])
     return total + error
