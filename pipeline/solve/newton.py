@@ -177,20 +177,26 @@ def _solve_positive(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.full(right.size, np.nan)
 
 
-def _conjugate_gradients(rows: Matrix, right: np.ndarray, tolerance: float = 1e-3, limit: int = 250) -> np.ndarray:
-    """Solve (I + rows^T rows) x = right roughly; the identity bounds the smallest eigenvalue from below."""
+def _conjugate_gradients(rows: Matrix, right: np.ndarray, tolerance: float = 1e-3, limit: int = 300) -> np.ndarray:
+    """Solve (I + rows^T rows) x = right roughly, preconditioned by its diagonal: features differ in frequency."""
+    squares = rows.multiply(rows).sum(axis=0) if sp.issparse(rows) else np.einsum("ij,ij->j", rows, rows)
+    inverse = 1.0 / (1.0 + np.asarray(squares, dtype=np.float64).reshape(-1))
+    columns = sp.csr_array(rows.T) if sp.issparse(rows) else rows.T
     x = np.zeros_like(right)
-    residual, direction = right.copy(), right.copy()
-    square = float(residual @ residual)
+    residual = right.copy()
+    scaled = inverse * residual
+    direction = scaled.copy()
+    square = float(residual @ scaled)
     goal = tolerance * tolerance * square
     for _ in range(limit):
         if square <= goal:
             break
-        image = direction + np.asarray(rows.T @ (rows @ direction))
+        image = direction + np.asarray(columns @ (rows @ direction))
         length = square / float(direction @ image)
         x += length * direction
         residual -= length * image
-        new = float(residual @ residual)
-        direction = residual + (new / square) * direction
+        scaled = inverse * residual
+        new = float(residual @ scaled)
+        direction = scaled + (new / square) * direction
         square = new
     return x

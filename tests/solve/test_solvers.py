@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 
 from pipeline.errors import SolverError
+from pipeline.solve import newton
 from pipeline.solve.choice import solve, solve_auto
 from pipeline.solve.dcd import solve_dcd
 from pipeline.solve.liblinear import liblinear_bytes, solve_liblinear
@@ -134,6 +135,21 @@ def test_repeat_runs_are_identical_to_the_bit(name):
     np.testing.assert_array_equal(first.alpha, second.alpha)
     np.testing.assert_array_equal(first.w, second.w)
     assert first.converged
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_newton_by_conjugate_gradients(monkeypatch, sparse):
+    """One-hot-like columns of very different frequency, with the direct solvers switched off."""
+    monkeypatch.setattr(newton, "DIRECT_SIZE", 0)
+    rng = np.random.default_rng(8)
+    z = (rng.random((400, 60)) < 10.0 ** rng.uniform(-2.5, 0, 60)) * np.where(rng.random(400) < 0.5, 1.0, -1.0)[:, None]
+    problem = ReducedProblem(sp.csr_array(z) if sparse else z, np.full(400, 3.0), np.zeros(60))
+    optimum = oracle(z, 3.0)
+    target = 1e-7 * float(optimum.primal)
+    found = solve_newton(problem, None, target, seconds=20)
+    check(problem, found, target)
+    assert found.converged
+    assert np.linalg.norm(found.w - optimum.w.astype(float)) <= math.sqrt(2 * found.gap) + optimum.distance
 
 
 @pytest.mark.parametrize("shrink", [True, False])
