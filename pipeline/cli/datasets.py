@@ -119,7 +119,7 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
         ("stored", f"{counted(d.shards, 'row group' if d.kind == 'parquet' else 'shard')}, {human_bytes(d.bytes)}"),
         ("fingerprint", d.fingerprint[:16]),
     ]
-    click.echo(d.path)
+    click.echo(data)
     for name, value in facts:
         click.echo(f"  {name:<12} {value}")
     click.echo()
