@@ -26,13 +26,13 @@ import numpy as np
 from pipeline.errors import SolverError
 from pipeline.solve.dcd import Descent, solve_dcd
 from pipeline.solve.liblinear import solve_liblinear
-from pipeline.solve.newton import DIRECT_SIZE, solve_newton
+from pipeline.solve.newton import CG_STEPS, DIRECT_SIZE, solve_newton
 from pipeline.solve.reduced import ReducedProblem, Solution
 
 SOLVERS = ("auto", "dcd", "newton", "liblinear")
 LEAST_STEPS, MOST_STEPS = 8, 40
 SECONDS_A_NONZERO, SECONDS_A_CELL, SECONDS_A_ROW = 1.5e-9, 4e-10, 3e-8
-SECONDS_A_FLOP, SECONDS_A_STEP = 1.5e-10, 1e-4
+SECONDS_A_FLOP, SECONDS_A_STEP, SECONDS_A_FEATURE = 1.5e-10, 1e-4, 8e-9
 SECONDS_A_VISIT, SECONDS_A_FAR_VISIT, FAR_FEATURES = 2.5e-9, 6e-9, 250_000
 FIRST_LOOK, PATIENCE = 0.1, 1.5
 
@@ -44,7 +44,8 @@ def newton_seconds(problem: ReducedProblem, alpha: np.ndarray) -> float:
     length = problem.nnz / max(n, 1)
     small = min(free, d)
     if small > DIRECT_SIZE:
-        system = 2 * 250 * free * length * SECONDS_A_NONZERO
+        entry = SECONDS_A_FAR_VISIT if d > FAR_FEATURES else SECONDS_A_NONZERO
+        system = CG_STEPS * (2 * free * length * entry + d * SECONDS_A_FEATURE)
     elif problem.is_sparse:
         meetings = free * length * (min(length * free / d, free) if free < d else length)
         system = meetings * 2 * SECONDS_A_NONZERO + small**3 * SECONDS_A_FLOP / 3

@@ -31,6 +31,7 @@ DIRECT_SIZE = 2500
 GROWTH, FAST_GROWTH = 3.0, 10.0
 OUTER, INNER, MOST_IDLE = 80, 60, 10
 MOST_CURVATURE = 1e12
+CG_STEPS = 300
 
 
 def solve_newton(
@@ -177,7 +178,7 @@ def _solve_positive(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.full(right.size, np.nan)
 
 
-def _conjugate_gradients(rows: Matrix, right: np.ndarray, tolerance: float = 1e-3, limit: int = 300) -> np.ndarray:
+def _conjugate_gradients(rows: Matrix, right: np.ndarray, tolerance: float = 1e-3) -> np.ndarray:
     """Solve (I + rows^T rows) x = right roughly, preconditioned by its diagonal: features differ in frequency."""
     squares = rows.multiply(rows).sum(axis=0) if sp.issparse(rows) else np.einsum("ij,ij->j", rows, rows)
     inverse = 1.0 / (1.0 + np.asarray(squares, dtype=np.float64).reshape(-1))
@@ -188,7 +189,7 @@ def _conjugate_gradients(rows: Matrix, right: np.ndarray, tolerance: float = 1e-
     direction = scaled.copy()
     square = float(residual @ scaled)
     goal = tolerance * tolerance * square
-    for _ in range(limit):
+    for _ in range(CG_STEPS):
         if square <= goal:
             break
         image = direction + np.asarray(columns @ (rows @ direction))
