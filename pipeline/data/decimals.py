@@ -2,7 +2,7 @@
 
 A decimal is a 64-bit integer times a power of ten. If both are small (mantissa below 2^53, |exponent| at most 22)
 one float64 operation is exact (Clinger 1990). Otherwise the Eisel-Lemire method (Lemire, "Number parsing at a
-gigabyte per second", 2021, algorithm 1) multiplies by a 128-bit approximation of the power, rounded down, and
+gigabyte per second", 2021) multiplies by a 128-bit approximation of the power, rounded down, and
 reports the few cases it cannot settle, which the caller hands to ``float()``.
 """
 

@@ -6,7 +6,7 @@
     max z_i . w = sqrt(B) |z_i|                                                if z_i . w_a / |z_i| >= A / sqrt(B),
                   z_i . w_a + sqrt((B - A)/A (A |z_i|^2 - (z_i . w_a)^2))      otherwise,
 
-and min z_i . w = -max (-z_i) . w. The seed paper states it with |w|^2 in one constraint and |w|^2/2 in the other,
+and min z_i . w = -max (-z_i) . w. The paper states it with |w|^2 in one constraint and |w|^2/2 in the other,
 which cuts off part of the region. It needs an exact w_a: a rule to compare with, never the default.
 """
 

@@ -6,7 +6,7 @@ r2^2, which is again a ball:
     centre (1-theta) m1 + theta m2,    radius^2 = (1-theta) r1^2 + theta r2^2 - theta (1-theta) p^2,    p = |m1 - m2|.
 
 So every theta gives a safe bound, and by Lagrangian duality the best theta gives the exact one, the three-case
-formula of Ogawa et al. (2014), theorem 3. With t_i = z_i . (m1 - m2)/(p |z_i|), zeta = (p^2 + r2^2 - r1^2)/(2p),
+formula of Ogawa et al. (2014). With t_i = z_i . (m1 - m2)/(p |z_i|), zeta = (p^2 + r2^2 - r1^2)/(2p),
 kappa^2 = r2^2 - zeta^2 the best one for the lower (upper) bound is
 
     1 - theta = clip((zeta +/- kappa t_i / sqrt(1 - t_i^2)) / p, 0, 1),

@@ -1,6 +1,6 @@
 """One scan over svmlight text: ``label [qid:Q] index:value ... [# comment]``, one row a line.
 
-scikit-learn's reader offers byte ranges too, but it holds the GIL, knows no line numbers and reads about half as
+scikit-learn's reader offers byte ranges too, but it holds the GIL, knows no line numbers and reads about a third as
 fast; ``tests/data/test_svmlight.py`` compares the two. Numbers the fast reader cannot settle (more than 19 digits,
 ``nan``, text labels) are listed as *deferred* spans of bytes for Python to decide.
 """
