@@ -38,6 +38,18 @@ class EngineError(SieveError, RuntimeError):
     """A pass that could not run: an unknown scheduler, a cluster that does not answer, a lost worker."""
 
 
+class SpecError(SieveError, ValueError):
+    """A setting that has no meaning, or two that exclude each other."""
+
+
+class RunError(SieveError, ValueError):
+    """A run directory that is locked, damaged, unfinished or belongs to other data or settings."""
+
+
+class BudgetError(SieveError, MemoryError):
+    """A job that cannot fit into the memory it may use."""
+
+
 class SolverError(SieveError, RuntimeError):
     """A problem that a solver cannot express or has no memory for."""
 

@@ -24,7 +24,25 @@ class Note:
     text: str
 
 
-Event = Progress | Note
+@dataclass(frozen=True)
+class StepProgress:
+    """A step of the path that has just been certified, or (``done`` False) a round of it that was not enough.
+
+    ``share`` is how far along the path this C is, from 0 to 1, counted in log C.
+    """
+
+    step: int
+    c: float
+    share: float
+    screened: float
+    working_set: int
+    relative_gap: float
+    passes: float
+    done: bool
+    scores: dict[str, float] | None = None
+
+
+Event = Progress | Note | StepProgress
 Listener = Callable[[Event], None]
 
 

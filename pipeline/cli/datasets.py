@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import click
 from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import overwrite_option, quiet_option, reading_options, workers_option
 from pipeline.cli.progress import counted, human_bytes, progress
+from pipeline.cli.table import table
 
 
 @click.group(epilog="\b\nExample:\n  svmsieve datasets list")
@@ -34,7 +33,7 @@ def list_command(as_json: bool) -> None:
         (e.name, e.paper, f"{e.rows:,}" if e.rows else "?", f"{e.features:,}" if e.features else "?", e.kind, e.title)
         for e in registry.values()
     ]
-    _table(("name", "paper", "rows", "features", "kind", "what it is"), rows, right=(2, 3))
+    table(("name", "paper", "rows", "features", "kind", "what it is"), rows, right=(2, 3))
 
 
 @datasets.command("fetch", epilog="\b\nExample:\n  svmsieve datasets fetch mushrooms --out downloads")
@@ -126,16 +125,8 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
     header = ("quantile", *("min" if q == 0 else "max" if q == 1 else f"{q:.0%}" for q in QUANTILES))
     lengths = ("row length", *(f"{v:,.0f}" for v in d.row_lengths))
     norms = ("norm", *(f"{v:.4g}" for v in d.norms))
-    _table(header, [lengths, norms], right=range(1, 8))
+    table(header, [lengths, norms], right=range(1, 8))
 
 
 def _shown(labels: tuple[str, ...]) -> str:
     return ", ".join(labels[:6]) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
-
-
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: Any = ()) -> None:
-    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
-    for row in (header, *rows):
-        cells = [c.rjust(w) if k in right else c.ljust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
-        click.echo(("  " + "  ".join(cells)).rstrip())
-    sys.stdout.flush()

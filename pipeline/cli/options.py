@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+from pipeline.errors import SpecError
+from pipeline.sizes import bytes_of
 
 
 class Size(click.ParamType):
@@ -19,16 +19,10 @@ class Size(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Read a size."""
-        if isinstance(value, int):
-            return value
-        found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?)?b?\s*", str(value), re.IGNORECASE)
         try:
-            count = int(float(found[1]) * _UNITS[(found[2] or "").lower()]) if found else 0
-        except ValueError:
-            count = 0
-        if count < 1:
-            self.fail(f"{value!r} is not a size; write for example 64MB or 2GiB", param, ctx)
-        return count
+            return bytes_of(value if isinstance(value, int) else str(value))
+        except SpecError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Finite(click.ParamType):

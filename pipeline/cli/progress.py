@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pipeline.events import Event, Listener, Note, Progress, silent
+from pipeline.events import Event, Listener, Note, Progress, StepProgress, silent
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -45,6 +45,23 @@ def _line(event: Progress, seconds: float) -> str:
     return f"{event.stage}: {rows}{human_bytes(event.done)}{share}{rate}"
 
 
+def _step_line(event: StepProgress, seconds: float) -> str:
+    """Say where the path is; the time left is guessed from the share of log C that is done."""
+    left = ""
+    if 0.01 < event.share < 1 and seconds > 0:
+        left = f", about {_duration(seconds * (1 - event.share) / event.share)} left"
+    scored = "".join(f", {name} {value:.4f}" for name, value in list((event.scores or {}).items())[:1])
+    gap = f"gap {max(event.relative_gap, 0.0):.1e}{'' if event.done else ' (again)'}"
+    rows = f"{event.screened:.0%} screened, {event.working_set:,} rows solved for"
+    return f"step {event.step}: C = {event.c:.4g}, {rows}, {gap}, {event.passes:.1f} passes{scored}{left}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 class _Lines:
     """Plain lines, at most one every few seconds and one when a stage is complete."""
 
@@ -56,6 +73,11 @@ class _Lines:
         now = time.monotonic()
         if isinstance(event, Note):
             print(event.text, file=sys.stderr, flush=True)
+            return
+        if isinstance(event, StepProgress):
+            if now - self.last >= SECONDS_BETWEEN_LINES:
+                self.last = now
+                print(_step_line(event, now - self.started), file=sys.stderr, flush=True)
             return
         if event.stage != self.stage:
             self.stage, self.started = event.stage, min(self.started, now)
@@ -78,6 +100,12 @@ def _bar() -> Iterator[Listener]:
         def listen(event: Event) -> None:
             if isinstance(event, Note):
                 bar.console.print(event.text, markup=False, highlight=False)
+                return
+            if isinstance(event, StepProgress):
+                if "path" not in tasks:
+                    tasks["path"] = bar.add_task("path", total=1.0, shown="")
+                shown = _step_line(event, time.monotonic() - started).split(", about")[0]
+                bar.update(tasks["path"], completed=event.share, shown=shown)
                 return
             if event.stage not in tasks:
                 tasks[event.stage] = bar.add_task(event.stage, total=None, shown="")

@@ -34,21 +34,33 @@ def _mix(x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _lanes(indptr, indices, values, labels, costs):  # type: ignore[no-untyped-def]
-    first, second = np.uint64(0), np.uint64(0)
+def _hashes(indptr, indices, values, labels, costs):  # type: ignore[no-untyped-def]
+    hashes = np.empty(labels.size, np.uint64)
     for row in range(labels.size):
         h = np.uint64(np.int64(labels[row]) + 2) * _K2 + _mix(np.float64(costs[row]).view(np.uint64))
         for k in range(indptr[row], indptr[row + 1]):
             h += _mix(np.uint64(indices[k]) * _K2 + np.float64(values[k]).view(np.uint64))
-        h = _mix(h)
+        hashes[row] = _mix(h)
+    return hashes
+
+
+@kernel
+def _lanes(hashes):  # type: ignore[no-untyped-def]
+    first, second = np.uint64(0), np.uint64(0)
+    for h in hashes:
         first = first * _B0 + h
         second = second * _B1 + _mix(h + _K2)
     return first, second
 
 
+def row_hashes(rows: Rows) -> np.ndarray:
+    """Return h_i of some rows: the same row has the same hash wherever it stands, in whatever data set."""
+    return _hashes(rows.indptr, rows.indices, rows.values, rows.labels, rows.costs)
+
+
 def digest_rows(rows: Rows) -> Lanes:
     """Return both lanes of some rows; float32 and float64 spellings of the same value agree."""
-    first, second = _lanes(rows.indptr, rows.indices, rows.values, rows.labels, rows.costs)
+    first, second = _lanes(row_hashes(rows))
     return int(first), int(second)
 
 

@@ -7,20 +7,18 @@ append adds shards that no manifest names yet; the new manifest replaces the old
 from __future__ import annotations
 
 import ctypes
-import errno
-import fcntl
 import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from pipeline.data.manifest import MANIFEST, Manifest, read_manifest, sync_directory, write_manifest
+from pipeline.data.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from pipeline.errors import DatasetError, SieveError
+from pipeline.files import locked, sync_directory
 
 _OWN = re.compile(r"(manifest\.json|shard-\d+\.arrow)(\.tmp)?")
-_NO_LOCKS_HERE = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # NFS and the like
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of renameat2(2)
 
 
@@ -158,28 +156,8 @@ def _remove_strays(directory: Path) -> None:
             entry.unlink()
 
 
-@contextmanager
-def _locked(directory: Path, final: Path) -> Iterator[None]:
-    """Hold the only writer's lock on a directory, as far as its file system has locks."""
-    busy = f"{final}: another svmsieve is writing there; wait for it to finish"
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        _lock(descriptor, busy)
-        if not directory.exists() or not os.path.samestat(os.fstat(descriptor), directory.stat()):
-            raise DatasetError(busy)  # it was renamed between our opening and our locking it
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, busy: str) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise DatasetError(busy) from error
-    except OSError as error:
-        if error.errno not in _NO_LOCKS_HERE:
-            raise
+def _locked(directory: Path, final: Path) -> AbstractContextManager[None]:
+    return locked(directory, DatasetError(f"{final}: another svmsieve is writing there; wait for it to finish"))
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from pipeline.data.digest import fingerprint
 from pipeline.data.labels import LabelMap
 from pipeline.data.shard import ShardInfo
 from pipeline.errors import DatasetError
+from pipeline.files import write_json
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "svmsieve-shards", 1
@@ -101,23 +101,7 @@ class Manifest:
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write the manifest under a temporary name, then rename it: the directory is finished from then on."""
-    temporary = directory / f"{MANIFEST}.tmp"
-    with temporary.open("w", encoding="utf-8") as stream:
-        json.dump(manifest.to_json(), stream, indent=1)
-        stream.write("\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(directory / MANIFEST)
-    sync_directory(directory)
-
-
-def sync_directory(directory: Path) -> None:
-    """Force the names in a directory to disk, so that a rename survives a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    write_json(directory / MANIFEST, manifest.to_json())
 
 
 def read_manifest(directory: Path) -> Manifest:

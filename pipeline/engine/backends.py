@@ -22,6 +22,7 @@ class Backend(Protocol):
 
     name: str
     workers: int
+    in_process: bool
 
     def share(self, values: tuple[Any, ...]) -> AbstractContextManager[tuple[Any, ...]]:
         """Make big read-only objects available to every task, for the time of one pass."""
@@ -39,7 +40,7 @@ class Backend(Protocol):
 class Inline:
     """One task after the other in the calling thread; the easiest to debug."""
 
-    name, workers = "inline", 1
+    name, workers, in_process = "inline", 1, True
 
     def share(self, values: tuple[Any, ...]) -> AbstractContextManager[tuple[Any, ...]]:
         """Pass references."""
@@ -56,7 +57,7 @@ class Inline:
 class Threads:
     """A pool of threads in this process: hot loops run without the GIL, and nothing is copied."""
 
-    name = "threads"
+    name, in_process = "threads", True
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or _cores()
@@ -78,7 +79,7 @@ class Threads:
 class Processes:
     """A pool of fresh processes (spawned, so that no lock is inherited), kept from pass to pass."""
 
-    name = "processes"
+    name, in_process = "processes", False
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or _cores()

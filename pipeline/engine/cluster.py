@@ -23,6 +23,8 @@ SECONDS_FOR_WORKERS = 30.0
 class Cluster:
     """A Dask cluster by the address of its scheduler."""
 
+    in_process = False
+
     def __init__(self, address: str) -> None:
         self.name = address
         remedy = "start one or correct --scheduler"

@@ -1,7 +1,8 @@
 """The engine: run a function over every shard, on any backend, with results that do not depend on which.
 
 A pass is a Dask bag with one partition a shard. Merges form a tree whose shape depends on the number of shards only and
-whose leaves stand in shard order; so two runs are identical to the bit, whatever finished first.
+whose leaves stand in shard order; so two runs are identical to the bit, whatever finished first. A single shard that is
+here is handed to the function without a graph around it.
 """
 
 from __future__ import annotations
@@ -37,14 +38,24 @@ class Engine:
         """
         if not shards:
             raise ValueError("a pass needs at least one shard")
+        if len(shards) == 1 and self.backend.in_process:
+            return merge([function(shards[0], *shared)])
         with self.backend.share(shared) as arguments:
             results = self._bag(function, shards, arguments)
             merged = results.reduction(_only, _Merge(merge), split_every=FAN_IN)
             return self.backend.compute(merged)
 
-    def stream(self, function: Callable[..., R], shards: Sequence[T], *shared: Any) -> Iterator[R]:
-        """Yield function(shard, *shared) in shard order; at most two results a worker are in memory at a time."""
-        window = 2 * self.backend.workers
+    def stream(
+        self, function: Callable[..., R], shards: Sequence[T], *shared: Any, window: int | None = None
+    ) -> Iterator[R]:
+        """Yield function(shard, *shared) in shard order.
+
+        At most ``window`` results are in memory at a time (two a worker, unless they are small enough for more).
+        """
+        if len(shards) == 1 and self.backend.in_process:
+            yield function(shards[0], *shared)
+            return
+        window = window or 2 * self.backend.workers
         with self.backend.share(shared) as arguments:
             for first in range(0, len(shards), window):
                 yield from self.backend.compute(self._bag(function, shards[first : first + window], arguments))

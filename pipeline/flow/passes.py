@@ -1,4 +1,4 @@
-"""The passes over a data set that everything else is made of: margins, the sum of c_i z_i, statistics, gathering rows.
+"""The passes over a data set that everything else is made of: margins, sums of rows, gathering rows.
 
 Each is a function of one shard, a merge in shard order, and the engine that runs them.
 """
@@ -13,9 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.rows import Rows
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
 from pipeline.maths.csr import SparseVector
+
+RESULT_BYTES = 4_000_000  # of a pass's results, in memory for each worker
 
 
 def margins(engine: Engine, data: Dataset, w: np.ndarray) -> np.ndarray:
@@ -25,6 +28,26 @@ def margins(engine: Engine, data: Dataset, w: np.ndarray) -> np.ndarray:
     f = engine.reduce(_shard_margins, data.shards, _concatenate, np.ascontiguousarray(w, dtype=np.float64))
     assert f.shape == (data.n_rows,)
     return f
+
+
+def products(engine: Engine, data: Dataset, vectors: Sequence[np.ndarray], out: Sequence[np.ndarray]) -> None:
+    """Write z_i . v of all rows into one array a vector: one pass for up to three, holding nothing but ``out``."""
+    together = max(2, RESULT_BYTES // (8 * len(vectors) * max(shard.n_rows for shard in data.shards)))
+    window = together * engine.backend.workers
+    row = 0
+    for piece in engine.stream(_shard_products, data.shards, *vectors, window=window):
+        for array, part in zip(out, piece, strict=True):
+            array[row : row + part.size] = part
+        row += piece[0].size
+    assert row == data.n_rows
+
+
+def row_sum(engine: Engine, data: Dataset, coefficients: np.ndarray) -> np.ndarray:
+    """Return sum_i a_i z_i, dense, reading only the rows with a_i != 0."""
+    shards = [s for s in data.shards if coefficients[s.first_row : s.first_row + s.n_rows].any()]
+    if not shards:
+        return np.zeros(data.n_features)
+    return engine.reduce(_shard_row_sum, shards, _add_all, coefficients).dense()
 
 
 def cost_sum(engine: Engine, data: Dataset) -> np.ndarray:
@@ -44,16 +67,19 @@ class Gathered:
     rows: np.ndarray
 
 
-def gather(engine: Engine, data: Dataset, selected: np.ndarray) -> Gathered:
+def gather(engine: Engine, data: Dataset, selected: np.ndarray, size: tuple[int, bool] | None = None) -> Gathered:
     """Gather the rows where the boolean mask ``selected`` is true, in row order.
 
-    A first look at the row lengths sizes the result exactly; the rows are then copied into it as shards come in.
+    The result is sized exactly by its number of nonzeros and whether values need 64 bits, both from a first look unless
+    ``size`` tells; the rows are then copied into it as shards come in.
     """
     if selected.shape != (data.n_rows,) or selected.dtype != np.bool_:
         raise ValueError(f"the mask must be boolean with {data.n_rows} entries")
     shards = [s for s in data.shards if selected[s.first_row : s.first_row + s.n_rows].any()]
     rows = np.flatnonzero(selected)
-    nnz, wide = engine.reduce(_shard_size, shards, _total_size, selected) if shards else (0, False)
+    if size is None:
+        size = engine.reduce(_shard_size, shards, _total_size, selected) if shards else (0, False)
+    nnz, wide = size
     index_type = np.int32 if nnz <= np.iinfo(np.int32).max else np.int64
     indptr, indices = np.zeros(rows.size + 1, index_type), np.empty(nnz, index_type)
     values = np.empty(nnz, np.float64 if wide else np.float32)
@@ -75,6 +101,25 @@ def _shard_margins(shard: Shard, w: np.ndarray) -> np.ndarray:
     return csr.margins(rows.indptr, rows.indices, rows.values, rows.labels, w)
 
 
+def _shard_products(shard: Shard, *vectors: np.ndarray) -> tuple[np.ndarray, ...]:
+    rows = shard.load()
+    matrix = rows.indptr, rows.indices, rows.values, rows.labels
+    if len(vectors) == 1:
+        return (csr.margins(*matrix, vectors[0]),)
+    found = csr.margins_two(*matrix, vectors[0], vectors[1])
+    return found if len(vectors) == 2 else (*found, csr.margins(*matrix, vectors[2]))
+
+
+def _shard_row_sum(shard: Shard, coefficients: np.ndarray) -> SparseVector:
+    rows = shard.load()
+    mine = coefficients[shard.first_row : shard.first_row + shard.n_rows]
+    if np.count_nonzero(mine) == mine.size:
+        return csr.weighted_sum(rows.indptr, rows.indices, rows.values, mine * rows.labels, rows.n_features)
+    chosen = np.flatnonzero(mine)
+    indptr, indices, values = _selected(rows, chosen)
+    return csr.weighted_sum(indptr, indices, values, mine[chosen] * rows.labels[chosen], rows.n_features)
+
+
 def _shard_cost_sum(shard: Shard) -> SparseVector:
     rows = shard.load()
     return csr.weighted_sum(rows.indptr, rows.indices, rows.values, rows.costs * rows.labels, rows.n_features)
@@ -89,11 +134,15 @@ def _shard_size(shard: Shard, selected: np.ndarray) -> tuple[int, bool]:
 def _shard_rows(shard: Shard, selected: np.ndarray) -> tuple[np.ndarray, ...]:
     rows = shard.load()
     chosen = np.flatnonzero(selected[shard.first_row : shard.first_row + shard.n_rows])
+    return *_selected(rows, chosen), rows.labels[chosen], rows.costs[chosen], rows.norms[chosen]
+
+
+def _selected(rows: Rows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     nnz = int(np.diff(rows.indptr)[chosen].sum(dtype=np.int64))
     indptr = np.zeros(chosen.size + 1, np.int32)
     indices, values = np.empty(nnz, np.int32), np.empty(nnz, rows.values.dtype)
     csr.select_rows(rows.indptr, rows.indices, rows.values, chosen, indptr, indices, values)
-    return indptr, indices, values, rows.labels[chosen], rows.costs[chosen], rows.norms[chosen]
+    return indptr, indices, values
 
 
 def _concatenate(parts: Sequence[np.ndarray]) -> np.ndarray:

@@ -40,6 +40,33 @@ def margins(
     return out
 
 
+@kernel
+def _row_products_two(indptr, indices, values, scale, v, w, out_v, out_w):  # type: ignore[no-untyped-def]
+    for i in range(out_v.size):
+        a = b = c = d = 0.0
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        whole = start + (((end - start) >> _U1) << _U1)
+        for k in range(start, whole, np.uint64(2)):
+            first, second = np.float64(values[k]), np.float64(values[k + _U1])
+            a += first * v[indices[k]]
+            b += second * v[indices[k + _U1]]
+            c += first * w[indices[k]]
+            d += second * w[indices[k + _U1]]
+        for k in range(whole, end):
+            a += np.float64(values[k]) * v[indices[k]]
+            c += np.float64(values[k]) * w[indices[k]]
+        out_v[i], out_w[i] = scale[i] * (a + b), scale[i] * (c + d)
+
+
+def margins_two(
+    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, labels: np.ndarray, v: np.ndarray, w: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return z_i . v and z_i . w for every row, reading the rows once."""
+    first, second = np.empty(labels.size), np.empty(labels.size)
+    _row_products_two(indptr, indices.view(np.uint32), values, labels, v, w, first, second)
+    return first, second
+
+
 @dataclass(frozen=True)
 class SparseVector:
     """A vector by its nonzero positions (sorted) and values."""
@@ -138,3 +165,50 @@ def select_rows(indptr, indices, values, chosen, out_indptr, out_indices, out_va
             out_values[end] = values[k]
             end += 1
         out_indptr[n + 1] = end
+
+
+@kernel
+def sign_rows(indptr, values, labels):  # type: ignore[no-untyped-def]
+    """Turn rows x_i into z_i = y_i x_i, in place."""
+    for i in range(labels.size):
+        if labels[i] < 0:
+            for k in range(indptr[i], indptr[i + 1]):
+                values[k] = -values[k]
+
+
+@kernel
+def add_rows(indptr, indices, values, coefficients, out):  # type: ignore[no-untyped-def]
+    """Add sum a_i z_i to ``out``, row after row: cutting the rows into parts does not change the result's bits."""
+    for i in range(coefficients.size):
+        if coefficients[i] != 0.0:
+            for k in range(indptr[i], indptr[i + 1]):
+                out[indices[k]] += coefficients[i] * np.float64(values[k])
+
+
+@inline
+def _copy_row(source, i, out, n, end):  # type: ignore[no-untyped-def]
+    """Copy row i of ``source`` to row n of ``out``, whose entries so far end at ``end``; return the new end."""
+    indptr, indices, values = source
+    for k in range(indptr[i], indptr[i + 1]):
+        out[1][end] = indices[k]
+        out[2][end] = values[k]
+        end += 1
+    out[0][n + 1] = end
+    return end
+
+
+@kernel
+def interleave_rows(rows, keep, old, new_rows, new, out_rows, out):  # type: ignore[no-untyped-def]
+    """Merge the kept ones of some rows with new rows, both ordered by row number, into arrays of the right size."""
+    a = b = n = end = 0
+    while a < rows.size or b < new_rows.size:
+        if a < rows.size and not keep[a]:
+            a += 1
+        elif b == new_rows.size or (a < rows.size and rows[a] < new_rows[b]):
+            out_rows[n] = rows[a]
+            end = _copy_row(old, a, out, n, end)
+            a, n = a + 1, n + 1
+        else:
+            out_rows[n] = new_rows[b]
+            end = _copy_row(new, b, out, n, end)
+            b, n = b + 1, n + 1

@@ -1,18 +1,19 @@
 """How far one solution reaches along the path: the next C of the eps-path, explicit grids, models between steps.
 
-With (w, alpha) at C0, w = w_alpha, W = |w|^2, S = sum alpha, xi the hinge sum and g0 the gap at C0, two duals are
-feasible at C = rho C0 >= C0 without any work:
+With (w, alpha) at C0, W = |w|^2, A = |w_alpha|^2, S = sum alpha and xi the hinge sum, two duals are feasible at
+C = rho C0 >= C0 without any work:
 
-    scaled   (w, rho alpha):  gap (rho-1)^2 W/2 + rho g0,      dual rho S - rho^2 W/2
-    as it is (w, alpha):      gap W/2 + C xi - D_0,            dual D_0 = S - W/2
+    scaled   (w, rho alpha):  primal W/2 + C xi,    dual rho S - rho^2 A/2
+    as it is (w, alpha):      primal W/2 + C xi,    dual D_0 = S - A/2
 
-and the next C is the largest for which one of them has gap <= eps times its dual. The scaled one gives the larger
-root of
+and the next C is the largest for which one of them has a gap of at most eps times its dual. The scaled one gives the
+larger root of
 
-    (1+eps) W/2 rho^2 - (W - g0 + eps S) rho + W/2 = 0;
+    (1+eps) A/2 rho^2 - ((1+eps) S - C0 xi) rho + W/2 = 0
 
-the other C = ((1+eps) D_0 - W/2)/xi, which is infinite when no row is inside the margin: then no alpha has to be at its
-bound, w no longer changes with C, and the path has ended. No C beyond C0 means: solve C0 tighter first.
+(with w = w_alpha and g0 the gap at C0 the middle term is W - g0 + eps S); the other C = ((1+eps) D_0 - W/2)/xi, which
+is infinite when no row is inside the margin: then no alpha has to be at its bound, w no longer changes with C, and the
+path has ended. No C beyond C0 means: solve C0 tighter first.
 """
 
 from __future__ import annotations
@@ -25,29 +26,38 @@ from pipeline.maths.certificate import Certificate
 
 @dataclass(frozen=True)
 class Reach:
-    """A solution at C = ``c`` with w = w_alpha: ``square`` = |w|^2, ``alpha`` = sum alpha, ``hinge`` = xi(w)."""
+    """A solution at C = ``c``: ``square`` = |w|^2, ``alpha`` = sum alpha, ``hinge`` = xi(w).
+
+    ``alpha_square`` = |w_alpha|^2 is given where w is not w_alpha.
+    """
 
     c: float
     square: float
     alpha: float
     hinge: float
     n_rows: int
+    alpha_square: float | None = None
+
+    @property
+    def dual_square(self) -> float:
+        """|w_alpha|^2."""
+        return self.square if self.alpha_square is None else self.alpha_square
 
     @property
     def gap(self) -> float:
         """The gap at C itself."""
-        return self.square + self.c * self.hinge - self.alpha
+        return (self.square + self.dual_square) / 2 + self.c * self.hinge - self.alpha
 
     @property
     def dual(self) -> float:
         """The dual value at C itself."""
-        return self.alpha - self.square / 2
+        return self.alpha - self.dual_square / 2
 
     def model_at(self, c: float) -> ModelAt:
         """Return the certified answer at another C: w with the better of the duals (for C < c only the scaled one)."""
         rho = c / self.c
         primal = self.square / 2 + c * self.hinge
-        scaled = Certificate(c, primal, rho * self.alpha - rho * rho * self.square / 2, self.n_rows)
+        scaled = Certificate(c, primal, rho * self.alpha - rho * rho * self.dual_square / 2, self.n_rows)
         as_it_is = Certificate(c, primal, self.dual, self.n_rows)
         if c >= self.c and as_it_is.dual > scaled.dual:
             return ModelAt(as_it_is, 1.0)
@@ -75,10 +85,10 @@ def next_c(reach: Reach, eps: float, c_max: float) -> float | None:
 
 
 def _scaled(reach: Reach, eps: float) -> float:
-    w, s, g = reach.square, reach.alpha, max(0.0, reach.gap)
-    a, b = (1 + eps) * w, w - g + eps * s
+    w, s, gap = reach.square, reach.alpha, max(0.0, reach.gap)
+    a, b = (1 + eps) * reach.dual_square, (w + reach.dual_square) / 2 - gap + eps * s
     if a == 0.0:
-        return math.inf if g <= eps * s else 0.0
+        return math.inf if gap <= eps * s else 0.0
     discriminant = b * b - a * w
     return reach.c * (b + math.sqrt(discriminant)) / a if discriminant >= 0.0 and b > 0.0 else 0.0
 

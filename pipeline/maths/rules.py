@@ -55,9 +55,14 @@ class Reference:
         return replace(self, span=span, w=(*self.w, 0.0), w_alpha=(*self.w_alpha, 0.0))
 
 
-def reference(c: float, sums: Sums, w: np.ndarray, w_alpha: np.ndarray | None = None) -> Reference:
-    """Make a reference from its vectors; w_alpha None means that w is sum alpha_i z_i as computed."""
-    drift = drift_of_sum(float(sums.reach), sums.rows)
+def reference(
+    c: float, sums: Sums, w: np.ndarray, w_alpha: np.ndarray | None = None, drift: float | None = None
+) -> Reference:
+    """Make a reference from its vectors; w_alpha None means that w is sum alpha_i z_i as computed.
+
+    ``drift`` bounds what rounding has done to w_alpha; the default is that of one sum over all rows.
+    """
+    drift = drift_of_sum(float(sums.reach), sums.rows) if drift is None else drift
     if w_alpha is None:
         return Reference(c, sums, Span.of([w], [drift]), (1.0,), (1.0,))
     return Reference(c, sums, Span.of([w, w_alpha], [0.0, drift]), (1.0, 0.0), (0.0, 1.0))

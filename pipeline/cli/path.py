@@ -1,0 +1,184 @@
+"""``svmsieve path``: the main job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli.ingest import ingest_spec
+from pipeline.cli.options import Size, quiet_option, reading_options, workers_option
+from pipeline.cli.progress import human_bytes, progress
+from pipeline.cli.table import table
+from pipeline.spec import RULES, SCORES, SOLVERS
+
+if TYPE_CHECKING:
+    from pipeline.data.dataset import Dataset
+    from pipeline.flow.run_directory import Run, StepView
+
+ROWS_SHOWN = 12
+EXAMPLES = """
+\b
+Examples:
+  svmsieve path breast_cancer --out run
+  svmsieve path shards --out run --grid 0.01,0.1,1 --memory 2GB --holdout 0.2
+  svmsieve path shards --out run --grid 10x:10000x:20 --tol 1e-3      # 20 values, in multiples of C_min
+  svmsieve path shards --out run --scheduler tcp://scheduler:8786 --validation other-shards
+"""
+
+
+class Grid(click.ParamType):
+    """Values of C: 0.01,0.1,1 or LOW:HIGH:COUNT with equal ratios; an x after a number means times C_min."""
+
+    name = "grid"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[tuple[float, ...], bool]:
+        """Read a grid; return its values and whether they are in multiples of C_min."""
+        from pipeline.maths.eps_grid import check_grid, log_grid
+
+        if isinstance(value, tuple):
+            return value
+        try:
+            words = str(value).replace(" ", "").split(":")
+            count = int(words.pop()) if len(words) == 3 else None
+            words = words if count else words[0].split(",")
+            in_c_min = all(word.endswith("x") for word in words)
+            numbers = [float(word.removesuffix("x") if in_c_min else word) for word in words]
+            return tuple(log_grid(numbers[0], numbers[1], count) if count else check_grid(numbers)), in_c_min
+        except (ValueError, IndexError) as error:
+            self.fail(f"{value!r} is not a grid ({error}); write 0.01,0.1,1 or 0.01:10:7 or 10x:1000x:5", param, ctx)
+
+
+class ClassWeight(click.ParamType):
+    """``balanced`` or NEG,POS."""
+
+    name = "weights"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read class weights."""
+        if value == "balanced" or isinstance(value, tuple):
+            return value
+        try:
+            negative, positive = (float(word) for word in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is neither balanced nor two numbers NEG,POS", param, ctx)
+        return negative, positive
+
+
+def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that path and train share."""
+    options = (
+        click.option("--tol", type=float, default=1e-4, show_default=True, help="Relative duality gap of every model."),
+        click.option("--rule", type=click.Choice(RULES), default="it", show_default=True, help="Screening rule."),
+        click.option("--solver", type=click.Choice(SOLVERS), default="auto", show_default=True),
+        click.option("--class-weight", type=ClassWeight(), metavar="balanced|NEG,POS", help="Weights of the classes."),
+        click.option("--memory", type=Size(), metavar="SIZE", help="Memory to use [default: half of the machine's]."),
+        click.option("--holdout", type=float, default=0.0, metavar="SHARE", help="Score on this share of the rows."),
+        click.option("--validation", metavar="DATA2", help="Score on these data."),
+        click.option(
+            "--scheduler", default="threads", show_default=True, help="threads, processes, inline, or tcp://host:port."
+        ),
+        workers_option,
+        reading_options,
+        quiet_option,
+        click.option("--json", "as_json", is_flag=True, help="Print the steps as JSON."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command("path", epilog=EXAMPLES)
+@click.argument("data")
+@click.option("--out", required=True, metavar="RUN", help="The run directory; an interrupted run there is continued.")
+@click.option("--c-max", type=float, default=1e4, show_default=True, help="Where the path ends.")
+@click.option("--epsilon", type=float, default=1e-3, show_default=True, help="Between two steps a model is this good.")
+@click.option("--grid", type=Grid(), metavar="GRID", help="Train at these C instead: 0.01,0.1,1 or 10x:1000x:5.")
+@click.option("--cv", type=click.IntRange(min=2), default=None, metavar="K", help="Cross-validate with K folds.")
+@click.option(
+    "--select", type=click.Choice(SCORES), default="accuracy", show_default=True, help="What names the best step."
+)
+@training_options
+def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as_json: bool, **options: Any) -> None:
+    """Train the SVM at every C of a path; every model carries a certificate over all rows.
+
+    DATA is a shard directory, Parquet, an svmlight, npz or CSV file, or a name from `svmsieve datasets list`. Killed at
+    any moment, the same command goes on after the last finished step.
+    """
+    run = trained(
+        data, out, quiet, options, grid=grid[0] if grid else None, grid_in_c_min=bool(grid and grid[1]), cv=cv or 0
+    )
+    show_run(run, as_json)
+
+
+def trained(data: str, out: str, quiet: bool, options: dict[str, Any], **settings: Any) -> Run:
+    """Open the data, run, and return the run."""
+    from pipeline.budget import default_budget
+    from pipeline.engine.engine import Engine
+    from pipeline.flow.fit import train_run
+    from pipeline.spec import PathSpec
+
+    names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select")
+    settings |= {name: options[name] for name in names if name in options}
+    spec = PathSpec(memory=options["memory"] or default_budget(), **settings)
+    with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
+        source, judge = opened(data, options, listen), None
+        if options["validation"]:
+            judge = opened(options["validation"], options, listen)
+        return train_run(engine, source, spec, Path(out), judge, listen)
+
+
+def opened(data: str, options: dict[str, Any], listen: Any) -> Dataset:
+    """Open DATA as the reading options say."""
+    from pipeline.data.inputs import open_dataset
+
+    reading = {name: value for name, value in options.items() if name != "workers"}
+    return open_dataset(data, ingest_spec(reading), listen)
+
+
+def show_run(run: Run, as_json: bool) -> None:
+    """Print the table of a run, or all of it as JSON."""
+    if as_json:
+        click.echo(json.dumps({"run": str(run.path), **run.header, "steps": [step.facts for step in run.steps]}))
+        return
+    header = ["step", "C", "screened", "solved for", "free", "at bound", "relative gap", "passes", "seconds"]
+    scored = run.steps[-1].scores is not None or "cv_scores" in run.header
+    select = run.spec.select
+    rows = []
+    for step in _some(run.steps, run.best.step):
+        cells = [
+            f"{step.step}{'*' if scored and step.step == run.best.step else ''}",
+            f"{step.c:.4g}",
+            f"{1 - step.survivors / step.n_rows:.1%}",
+            f"{step.working_set:,}",
+            f"{step.n_free:,}",
+            f"{step.n_upper:,}",
+            f"{max(step.relative_gap, 0.0):.1e}",
+            f"{step.passes:.2f}",
+            f"{step.seconds['total']:.2f}",
+        ]
+        if scored:
+            found = run.header["cv_scores"][step.step] if "cv_scores" in run.header else step.scores
+            cells.append(f"{found[select]:.4f}")
+        rows.append(tuple(cells))
+    table((*header, select.replace("_", " ")) if scored else tuple(header), rows, right=range(len(header) + 1))
+    passes = sum(step.passes for step in run.steps) / len(run.steps)
+    worst = max(step.relative_gap for step in run.steps)
+    memory = f", peak memory {human_bytes(run.header['peak_memory'])}" if run.header.get("peak_memory") else ""
+    click.echo(
+        f"{run.path}: {len(run.steps)} certified models, relative gap at most {worst:.1e}, "
+        f"{passes:.2f} passes a model, {run.header['seconds']:.1f} s{memory}"
+    )
+
+
+def _some(steps: list[StepView], best: int) -> list[StepView]:
+    """Return at most a screenful of steps, evenly, with the first, the last and the best."""
+    if len(steps) <= ROWS_SHOWN:
+        return steps
+    shown = {round(k * (len(steps) - 1) / (ROWS_SHOWN - 1)) for k in range(ROWS_SHOWN)} | {best}
+    return [steps[k] for k in sorted(shown)]

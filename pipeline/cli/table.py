@@ -1,0 +1,17 @@
+"""Plain tables on stdout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Container, Sequence
+
+import click
+
+
+def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: Container[int] = ()) -> None:
+    """Print rows under a header, columns as wide as they need to be; those in ``right`` flush right."""
+    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+    for row in (header, *rows):
+        cells = [c.rjust(w) if k in right else c.ljust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
+        click.echo(("  " + "  ".join(cells)).rstrip())
+    sys.stdout.flush()

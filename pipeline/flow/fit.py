@@ -1,0 +1,69 @@
+"""The path as a function: ``pipeline.fit_path``."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.budget import default_budget
+from pipeline.data.dataset import Dataset
+from pipeline.data.inputs import open_dataset
+from pipeline.engine.engine import Engine
+from pipeline.events import Listener, silent
+from pipeline.flow.cross_validation import cross_validate
+from pipeline.flow.path import run_path
+from pipeline.flow.run_directory import Run
+from pipeline.sizes import bytes_of
+from pipeline.spec import PathSpec
+
+
+def fit_path(
+    data: Dataset | str | Path,
+    *,
+    out: str | Path | None = None,
+    validation: Dataset | str | Path | None = None,
+    memory: int | str | None = None,
+    grid: Sequence[float] | None = None,
+    scheduler: str = "threads",
+    workers: int | None = None,
+    listen: Listener = silent,
+    **settings: Any,
+) -> Run:
+    """Train a certified SVM at every C of the path.
+
+    ``settings`` are those of ``PathSpec``: c_max, epsilon, tol, rule, solver, class_weight, holdout, cv, select ... A
+    run in ``out`` that was interrupted is continued; without ``out`` the models live as long as the result. ``memory``
+    is a number of bytes or a text such as "2GB", by default half of the machine's.
+    """
+    source = data if isinstance(data, Dataset) else open_dataset(data)
+    judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
+    budget = default_budget() if memory is None else bytes_of(memory)
+    spec = PathSpec(memory=budget, grid=None if grid is None else tuple(map(float, grid)), **settings)
+    folder = Path(tempfile.mkdtemp(prefix="svmsieve-")) if out is None else Path(out)
+    try:
+        with Engine(scheduler, workers) as engine:
+            run = train_run(engine, source, spec, folder, judge, listen)
+    except BaseException:
+        if out is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if out is None:
+        weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
+    return run
+
+
+def train_run(
+    engine: Engine,
+    data: Dataset,
+    spec: PathSpec,
+    out: Path,
+    validation: Dataset | None = None,
+    listen: Listener = silent,
+) -> Run:
+    """Train the path, and its folds if cross-validation was asked for."""
+    run = run_path(engine, data, spec, out, validation, listen)
+    return cross_validate(engine, data, run, listen) if spec.cv else run

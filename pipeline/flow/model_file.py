@@ -1,0 +1,141 @@
+"""A model on disk: an npz file without pickle, written a chunk at a time and bit for bit the same for the same model.
+
+Keys: ``c``, ``n_features``, ``n_rows``, ``w_index``, ``w_value``, ``alpha_index``, ``alpha_value`` (nonzero entries
+only; alpha in row order), ``zero_bits`` and ``upper_bits`` (the verdicts, a bit a row), and ``w_alpha_index``,
+``w_alpha_value`` where w is not w_alpha.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.lib import format as npy
+
+from pipeline.errors import RunError
+from pipeline.maths.verdicts import KEEP, UPPER, ZERO
+
+CHUNK = 1 << 16  # a multiple of 8: a byte of verdict bits never straddles two chunks
+
+
+def write_model(
+    path: Path, c: float, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None
+) -> None:
+    """Write under a temporary name, force to disk, then rename."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    with temporary.open("wb") as stream:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+            _write(archive, "c", np.float64, (), [np.float64(c).tobytes()])
+            _write(archive, "n_features", np.int64, (), [np.int64(w.size).tobytes()])
+            _write(archive, "n_rows", np.int64, (), [np.int64(alpha.size).tobytes()])
+            _write_sparse(archive, "w", w)
+            _write_sparse(archive, "alpha", alpha)
+            if w_alpha is not None:
+                _write_sparse(archive, "w_alpha", w_alpha)
+            for name, verdict in (("zero_bits", ZERO), ("upper_bits", UPPER)):
+                bits = (np.packbits(part == verdict).tobytes() for _, part in _chunks(verdicts))
+                _write(archive, name, np.uint8, (-(-verdicts.size // 8),), bits)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)
+
+
+def _chunks(x: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    for first in range(0, x.size, CHUNK):
+        yield first, x[first : first + CHUNK]
+
+
+def _write_sparse(archive: zipfile.ZipFile, name: str, x: np.ndarray) -> None:
+    count = sum(int(np.count_nonzero(part)) for _, part in _chunks(x))
+    index = ((np.flatnonzero(part) + first).astype(np.int64).tobytes() for first, part in _chunks(x))
+    value = (part[part != 0].astype(np.float64).tobytes() for _, part in _chunks(x))
+    _write(archive, f"{name}_index", np.int64, (count,), index)
+    _write(archive, f"{name}_value", np.float64, (count,), value)
+
+
+def _write(archive: zipfile.ZipFile, name: str, dtype: type, shape: tuple[int, ...], pieces: Iterable[bytes]) -> None:
+    header = {"descr": npy.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
+    with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
+        npy.write_array_header_1_0(entry, header)
+        for piece in pieces:
+            entry.write(piece)
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model file; arrays are read when they are asked for."""
+
+    path: Path
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        try:
+            with np.load(self.path, allow_pickle=False) as stored:
+                return stored[key]
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+            raise _damaged(self.path, error) from error
+
+    def is_whole(self) -> bool:
+        """Check every byte against the checksums in the file."""
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                return archive.testzip() is None
+        except (OSError, zipfile.BadZipFile, EOFError):
+            return False
+
+    @cached_property
+    def c(self) -> float:
+        """The C it was trained for."""
+        return float(self["c"])
+
+    def w(self) -> np.ndarray:
+        """The weights, dense."""
+        return self._dense("w", "n_features")
+
+    def alpha(self, out: np.ndarray | None = None) -> np.ndarray:
+        """The dual variables, dense, in row order; into ``out`` (at least as long, zero beyond) if that is given."""
+        return self._dense("alpha", "n_rows", out)
+
+    def w_alpha(self) -> np.ndarray | None:
+        """The vector sum alpha_i z_i if it was stored apart from w."""
+        with np.load(self.path, allow_pickle=False) as stored:
+            apart = "w_alpha_index" in stored.files
+        return self._dense("w_alpha", "n_features") if apart else None
+
+    def verdicts(self) -> np.ndarray:
+        """KEEP, ZERO or UPPER by row, as screened before the solve."""
+        n = int(self["n_rows"])
+        found = np.full(n, KEEP, np.int8)
+        for key, verdict in (("zero_bits", ZERO), ("upper_bits", UPPER)):
+            found[np.unpackbits(self[key], count=n).astype(bool)] = verdict
+        return found
+
+    def _dense(self, name: str, size: str, out: np.ndarray | None = None) -> np.ndarray:
+        full = np.empty(int(self[size])) if out is None else out
+        full[:] = 0.0
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                pieces = (_pieces(archive, f"{name}_{kind}") for kind in ("index", "value"))
+                for index, value in zip(*pieces, strict=True):
+                    full[index] = value
+        except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile, EOFError) as error:
+            raise _damaged(self.path, error) from error
+        return full
+
+
+def _pieces(archive: zipfile.ZipFile, name: str) -> Iterator[np.ndarray]:
+    """Yield an array of 8-byte numbers a chunk at a time."""
+    with archive.open(f"{name}.npy") as entry:
+        if npy.read_magic(entry) != (1, 0):
+            raise ValueError(f"{name} has an unknown version")
+        _, _, dtype = npy.read_array_header_1_0(entry)
+        while piece := entry.read(8 * CHUNK):
+            yield np.frombuffer(piece, dtype)
+
+
+def _damaged(path: Path, error: Exception) -> RunError:
+    return RunError(f"{path}: the model is missing or damaged ({error}); train again")

@@ -1,0 +1,265 @@
+"""The path: from C_min to C_max, a certified model at every C, each step starting from the one before.
+
+    facts of all rows -> C_min, closed-form first point -> [next C -> step -> model on disk] ... -> best step
+
+What happens next depends only on the last finished step and the settings. So a run that was killed continues from its
+run directory and ends with the same models, to the bit, as one that was not.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.budget import Projection, project
+from pipeline.data.dataset import Dataset
+from pipeline.engine.engine import Engine
+from pipeline.errors import SpecError
+from pipeline.events import Listener, Note, StepProgress, silent
+from pipeline.flow.memory_meter import MemoryMeter
+from pipeline.flow.passes import products, row_sum
+from pipeline.flow.point import Certifier, Point
+from pipeline.flow.row_arrays import RowArrays, collect
+from pipeline.flow.run_directory import Run, RunWriter, open_run, writing
+from pipeline.flow.score import best, scores
+from pipeline.flow.solve_rows import RowSolver
+from pipeline.flow.step import Step, Stepper
+from pipeline.flow.working_rows import WorkingRows
+from pipeline.maths.ball import drift_of_sum
+from pipeline.maths.eps_grid import check_grid, has_ended, next_c
+from pipeline.maths.path_start import c_min
+from pipeline.maths.rounding import gamma
+from pipeline.maths.verdicts import KEEP
+from pipeline.maths.working_set import FIRST_THETA
+from pipeline.spec import PathSpec
+
+
+def run_path(
+    engine: Engine,
+    data: Dataset,
+    spec: PathSpec,
+    out: str | Path,
+    validation: Dataset | None = None,
+    listen: Listener = silent,
+) -> Run:
+    """Train along the path into the run directory ``out``, or continue what is there."""
+    processes = 1 + (engine.backend.workers if engine.backend.name == "processes" else 0)
+    projection = project(data.n_rows, data.n_features, spec.memory, engine.backend.workers, processes)
+    about = describe_data(data) | ({"validation": validation.fingerprint} if validation else {})
+    if validation is not None and validation.n_features > data.n_features:
+        raise SpecError(f"the validation data have {validation.n_features:,} features, the data {data.n_features:,}")
+    with writing(out, spec, about, versions()) as writer:
+        if writer.header["status"] != "finished":
+            with MemoryMeter() as meter:
+                PathRun(engine, data, spec, validation, writer, projection, listen).run(meter)
+    return open_run(out)
+
+
+def describe_data(data: Dataset) -> dict[str, Any]:
+    """Return what run.json says of the data."""
+    return {
+        "path": data.path,
+        "fingerprint": data.fingerprint,
+        "rows": data.n_rows,
+        "features": data.n_features,
+        "nnz": data.nnz,
+        "bias": data.bias,
+        "labels": {"negative": list(data.labels.negative), "positive": list(data.labels.positive)},
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that can change a run's bits."""
+    names = ("svmsieve", "numpy", "scipy", "numba", "liblinear-official")
+    return {"python": platform.python_version()} | {name: version(name) for name in names}
+
+
+class PathRun:
+    """One run: what its steps share, and the loop over C."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        data: Dataset,
+        spec: PathSpec,
+        validation: Dataset | None,
+        writer: RunWriter,
+        projection: Projection,
+        listen: Listener,
+    ) -> None:
+        self.engine, self.data, self.spec, self.validation = engine, data, spec, validation
+        self.writer, self.projection, self.listen = writer, projection, listen
+        self.begun = time.perf_counter()
+
+    def run(self, meter: MemoryMeter) -> None:
+        """Go along the path and finish run.json."""
+        scratch = self.writer.scratch() if self.projection.scratch else None
+        with collect(self.engine, self.data, self.spec, scratch) as arrays:
+            self._set_up(arrays)
+            self._walk()
+        found = [step.get("scores") for step in self.writer.steps]
+        earlier = self.writer.header.get("seconds", 0.0)
+        self.writer.update(
+            status="finished",
+            best_step=best(found, self.spec.select),
+            peak_memory=meter.look(),
+            seconds=earlier + time.perf_counter() - self.begun,
+        )
+
+    def _set_up(self, arrays: RowArrays) -> None:
+        spec, data = self.spec, self.data
+        if spec.solver == "liblinear" and _uneven(arrays):
+            raise SpecError("LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton")
+        limit = self.projection.working_set_bytes(spec.solver)
+        self.arrays = arrays
+        self.working = WorkingRows(self.engine, data, arrays, limit)
+        self.certifier = Certifier(self.engine, data, arrays, self.working, spec.rule)
+        self.stepper = Stepper(arrays, self.certifier, RowSolver(self.working, spec.solver, spec.shrink), spec)
+        self.cost_sum: np.ndarray | None = None
+        if "c_min" not in self.writer.header:
+            self.cost_sum = row_sum(self.engine, data, arrays.costs)
+            products(self.engine, data, [self.cost_sum], arrays.need_products(1))
+            found = c_min(arrays.products[0][arrays.costs > 0], self._doubt())
+            self.writer.update(c_min=found if math.isfinite(found) else None)
+        self.c_min = self.writer.header["c_min"] or math.inf
+        if spec.grid_in_c_min and math.isinf(self.c_min):
+            raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
+
+    def _doubt(self) -> float:
+        """Bound |z_i . s| where s = sum c_j z_j is 0 but for rounding (see ``path_start.doubt_of``)."""
+        rows = self.arrays
+        reach = math.fsum(float(rows.costs[p] @ rows.norms[p]) for p in rows.chunks())
+        return float(rows.norms.max(initial=0.0)) * reach * float(gamma(float(rows.n_rows)))
+
+    def _walk(self) -> None:
+        last, theta = self._resumed() if self.writer.steps else (None, FIRST_THETA)
+        while True:
+            c = self._next(last)
+            if c is None:
+                return
+            if c <= self.c_min:
+                step = self._closed_form(c)
+            else:
+                step = self.stepper.step(last or self._first_point(self.c_min), c, theta, self._enough, self._report)
+            self._write(step)
+            last, theta = step.point, step.theta
+
+    def _next(self, last: Point | None) -> float | None:
+        """Return the C after the last finished step, None at the end."""
+        if self.spec.grid is not None:
+            unit = self.c_min if self.spec.grid_in_c_min else 1.0
+            grid = [unit * c for c in check_grid(list(self.spec.grid))]
+            return grid[len(self.writer.steps)] if len(self.writer.steps) < len(grid) else None
+        if last is None:
+            return min(self.c_min, self.spec.c_max)
+        if last.c >= self.spec.c_max or has_ended(last.reach, self.spec.epsilon):
+            return None
+        following = next_c(last.reach, self.spec.epsilon, self.spec.c_max)
+        assert following is not None, "a step ends only where the path can go on"
+        return following
+
+    def _top(self) -> float:
+        if self.spec.grid is None:
+            return self.spec.c_max
+        return max(self.spec.grid) * (self.c_min if self.spec.grid_in_c_min else 1.0)
+
+    def _enough(self, point: Point) -> bool:
+        """Tell whether the eps-path can go on from a point."""
+        if self.spec.grid is not None or point.c >= self.spec.c_max:
+            return True
+        return next_c(point.reach, self.spec.epsilon, self.spec.c_max) is not None
+
+    def _first_point(self, c: float) -> Point:
+        """Return the solution at C <= C_min: alpha_i = u_i for all rows."""
+        rows = self.arrays
+        if self.cost_sum is None:
+            self.cost_sum = row_sum(self.engine, self.data, rows.costs)
+        for part in rows.chunks():
+            rows.alpha[part] = c * rows.costs[part]
+        w = c * self.cost_sum
+        reach = math.fsum(float(rows.alpha[p] @ rows.norms[p]) for p in rows.chunks())
+        return self.certifier.point(c, w, w, drift_of_sum(reach, rows.n_rows + 2))
+
+    def _closed_form(self, c: float) -> Step:
+        begun, passes = time.perf_counter(), self.certifier.passes
+        point = self._first_point(c)
+        self.arrays.verdicts[:] = KEEP
+        found, spent = point.certificate, time.perf_counter() - begun
+        facts: dict[str, object] = {
+            "c": c,
+            "c_ref": c,
+            "rule": self.spec.rule,
+            "n_rows": self.arrays.trained,
+            "screened_zero": 0,
+            "screened_upper": 0,
+            "survivors": self.arrays.trained,
+            "working_set": 0,
+            "passes": float(self.certifier.passes - passes),
+            "primal": found.primal,
+            "dual": found.dual,
+            "relative_gap": found.relative_gap,
+            "n_free": 0,
+            "n_upper": self.arrays.trained,
+            "drift": point.drift,
+            "rounds": 0,
+            "solver": "closed form",
+            "seconds": {"screen": 0.0, "gather": 0.0, "solve": 0.0, "certify": spent, "total": spent},
+            "theta": FIRST_THETA,
+        }
+        return Step(point, FIRST_THETA, facts)
+
+    def _resumed(self) -> tuple[Point, float]:
+        """Return the last finished step's point, from its model and one pass."""
+        facts, model = self.writer.steps[-1], self.writer.last_model()
+        self.listen(Note(f"continuing after step {facts['step']} (C = {facts['c']:.6g})"))
+        w = model.w()
+        model.alpha(self.arrays.alpha)
+        apart = model.w_alpha()
+        return self.certifier.point(facts["c"], w, w if apart is None else apart, facts["drift"]), facts["theta"]
+
+    def _write(self, step: Step) -> None:
+        point, facts = step.point, dict(step.facts)
+        facts["scores"] = self._scores(point.w)
+        apart = None if point.w_alpha is point.w else point.w_alpha
+        line = self.writer.append(facts, point.w, self.arrays.alpha, self.arrays.verdicts, apart)
+        self._report(line, done=True)
+
+    def _scores(self, w: np.ndarray) -> dict[str, float] | None:
+        """Score the rows left out of training, or the validation data."""
+        if self.validation is not None:
+            f = np.empty(self.validation.n_rows)
+            labels = np.concatenate([np.array(shard.load().labels) for shard in self.validation.shards])
+            products(self.engine, self.validation, [w[: self.validation.n_features].copy()], [f])
+            return scores(f, labels)
+        if self.arrays.trained == self.arrays.n_rows:
+            return None
+        held = self.arrays.held_out()
+        return scores(self.arrays.products[0][held], self.arrays.labels[held])
+
+    def _report(self, facts: dict[str, Any], done: bool = False) -> None:
+        first, top = min(self.c_min, facts["c"]), self._top()
+        share = math.log(facts["c"] / first) / math.log(top / first) if top > first > 0 else 1.0
+        self.listen(
+            StepProgress(
+                step=len(self.writer.steps) - done,
+                c=facts["c"],
+                share=share,
+                screened=1 - facts["survivors"] / max(1, facts["n_rows"]),
+                working_set=facts["working_set"],
+                relative_gap=facts["relative_gap"],
+                passes=facts["passes"],
+                done=done,
+                scores=facts.get("scores"),
+            )
+        )
+
+
+def _uneven(arrays: RowArrays) -> bool:
+    used = arrays.costs[arrays.costs > 0]
+    return bool(used.size and used.max() > used.min())

@@ -1,0 +1,190 @@
+"""One step of the path: predict, screen, solve, certify.
+
+    reference point at C_ref -> verdicts and working set at C -> reduced problem over the working set, all other rows
+    frozen and folded -> one pass over all rows certifies -> done, or again with the ball of what was found
+
+Whatever the working set was, the certificate is over all rows: a step ends when that holds, and not before.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.errors import SolverError
+from pipeline.flow.point import Certifier, Point, bounds_of
+from pipeline.flow.row_arrays import RowArrays
+from pipeline.flow.solve_rows import Pair, RowSolver
+from pipeline.maths.rounding import UNIT
+from pipeline.maths.verdicts import UPPER, ZERO
+from pipeline.maths.working_set import classify, gap_outside, next_theta
+from pipeline.spec import PathSpec
+
+MOST_ROUNDS = 60
+SHARE_FOR_SOLVER = 0.5
+STALLED_ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class Step:
+    """A finished step: what ``steps.jsonl`` says of it, and what the next one starts from."""
+
+    point: Point
+    theta: float
+    facts: dict[str, object]
+
+
+class Stepper:
+    """Takes steps; holds what they share."""
+
+    def __init__(self, arrays: RowArrays, certifier: Certifier, solver: RowSolver, spec: PathSpec) -> None:
+        self.arrays, self.certifier, self.solver, self.spec = arrays, certifier, solver, spec
+
+    def step(
+        self,
+        ref: Point,
+        c: float,
+        theta: float,
+        enough: Callable[[Point], bool],
+        report: Callable[[dict[str, object]], None],
+    ) -> Step:
+        """Go from a point to C = ``c``. ``enough`` may ask for a smaller gap than ``tol`` (see ``next_c``)."""
+        clock = Clock()
+        begun = self.certifier.passes, self.solver.working.read
+        with clock("screen"):
+            pair = self._start(ref, c)
+            counts = self._screen(ref, c, theta, self.spec.rule)
+        verdicts = self.arrays.verdicts.copy()
+        floor = max(ref.reach.model_at(c).certificate.dual, ref.certificate.dual, 0.0)
+        target = SHARE_FOR_SOLVER * self.spec.tol * floor
+        tol, best, quiet, largest, solvers = self.spec.tol, math.inf, 0, 0, Counter[str]()
+        for round_ in range(MOST_ROUNDS):
+            chosen = int(np.count_nonzero(self.arrays.chosen))
+            largest = max(largest, chosen)
+            pair = self.solver.solve(c, pair, target, clock)
+            solvers[pair.solver] += 1
+            with clock("certify"):
+                point = self.certifier.point(c, pair.w, pair.w_alpha, pair.drift)
+                outside = self._gap_outside(c)
+            found = point.certificate
+            theta = next_theta(theta, outside / (tol * found.primal)) if found.primal > 0 else theta
+            facts = self._facts(ref, point, counts, chosen, begun) | {"working_set": largest, "rounds": round_ + 1}
+            if found.relative_gap <= tol:
+                if enough(point):
+                    break
+                tol *= 0.3
+            report(facts)
+            quiet = 0 if found.gap < 0.9 * best else quiet + 1
+            best = min(best, found.gap)
+            if quiet >= STALLED_ROUNDS:
+                raise _stalled(c, found.relative_gap, tol, "rounding allows no more, or the solver makes no progress")
+            with clock("screen"):
+                self._screen_again(point, theta)
+            target = min(target, SHARE_FOR_SOLVER * tol * found.primal) * (0.5 if round_ else 1.0)
+        else:
+            raise _stalled(c, found.relative_gap, tol, f"after {MOST_ROUNDS} rounds")
+        self.arrays.verdicts[:] = verdicts
+        facts |= {"solver": solvers.most_common(1)[0][0], "seconds": clock.seconds(), "theta": theta}
+        return Step(point, theta, facts)
+
+    def _start(self, ref: Point, c: float) -> Pair:
+        """Bring alpha to C by the better of two feasible ways: scaled with C (bounds stay bounds), or as it is."""
+        rows, rho = self.arrays, ref.reach.model_at(c).alpha_scale
+        if rho == 1.0:
+            return Pair(ref.w_alpha, ref.w_alpha, ref.drift, "")
+        for part in rows.chunks():
+            old, new = ref.c * rows.costs[part], c * rows.costs[part]
+            alpha = rows.alpha[part]
+            alpha[:] = np.where(alpha == old, new, np.minimum(alpha * rho, new))
+        w_alpha = ref.w_alpha * rho
+        size = math.sqrt(ref.reach.dual_square)
+        return Pair(w_alpha, w_alpha, ref.drift * rho + 4 * UNIT * rho * (size + float(ref.reference.sums.reach)), "")
+
+    def _screen(self, ref: Point, c: float, theta: float, rule: str) -> Counter[int]:
+        """Write verdicts and working set at C from the reference's ball; return how many rows have which verdict."""
+        proven = ref.region(c, rule)
+        likely = proven if proven.balls or not self.spec.predict else ref.region(c, "bt1")
+        counts = Counter[int]()
+        rows = self.arrays
+        for part in rows.chunks():
+            lower, upper = bounds_of(rows, likely, part)
+            u = c * rows.costs[part]
+            shrunk = theta if self.spec.predict else 1.0
+            verdicts, chosen = rows.verdicts[part], rows.chosen[part]
+            classify(lower, upper, shrunk, rows.alpha[part], u, bool(proven.balls), verdicts, chosen)
+            for verdict in (ZERO, UPPER):
+                counts[verdict] += int(np.count_nonzero((verdicts == verdict) & (u > 0.0)))
+        return counts
+
+    def _screen_again(self, point: Point, theta: float) -> None:
+        """Add to the working set what the point's own ball leaves open or shows to be on the wrong side."""
+        before = self.arrays.chosen.copy()
+        self._screen(point, point.c, theta, "none" if self.spec.rule == "none" else "gap")
+        self.arrays.chosen |= before
+
+    def _gap_outside(self, c: float) -> float:
+        rows, f = self.arrays, self.arrays.products[0]
+        parts = ((f[p], rows.alpha[p], c * rows.costs[p], rows.chosen[p]) for p in rows.chunks())
+        return math.fsum(gap_outside(*part) for part in parts)
+
+    def _facts(
+        self, ref: Point, point: Point, counts: Counter[int], chosen: int, begun: tuple[int, int]
+    ) -> dict[str, object]:
+        rows = self.arrays
+        free = upper = 0
+        for part in rows.chunks():
+            alpha, u = rows.alpha[part], point.c * rows.costs[part]
+            free += int(np.count_nonzero((alpha > 0.0) & (alpha < u)))
+            upper += int(np.count_nonzero((alpha == u) & (u > 0.0)))
+        read = (self.solver.working.read - begun[1]) / max(1, self.solver.working.data.nnz)
+        found = point.certificate
+        return {
+            "c": point.c,
+            "c_ref": ref.c,
+            "rule": self.spec.rule,
+            "n_rows": rows.trained,
+            "screened_zero": counts[ZERO],
+            "screened_upper": counts[UPPER],
+            "survivors": rows.trained - counts[ZERO] - counts[UPPER],
+            "working_set": chosen,
+            "passes": self.certifier.passes - begun[0] + read,
+            "primal": found.primal,
+            "dual": found.dual,
+            "relative_gap": found.relative_gap,
+            "n_free": free,
+            "n_upper": upper,
+            "drift": point.drift,
+        }
+
+
+class Clock:
+    """Seconds by what they were spent on."""
+
+    def __init__(self) -> None:
+        self.begun = time.perf_counter()
+        self.spent = dict.fromkeys(("screen", "gather", "solve", "certify"), 0.0)
+
+    @contextmanager
+    def __call__(self, what: str) -> Iterator[None]:
+        """Add the time of a block to ``what``."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent[what] += time.perf_counter() - begun
+
+    def seconds(self) -> dict[str, float]:
+        """Return all, with the total."""
+        return {**self.spent, "total": time.perf_counter() - self.begun}
+
+
+def _stalled(c: float, gap: float, tol: float, why: str) -> SolverError:
+    return SolverError(
+        f"at C = {c:.6g} the relative gap stays at {gap:.2e}, above {tol:.1e} ({why}); use a larger --tol"
+    )
