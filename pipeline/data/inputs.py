@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from pipeline.data.dataset import Dataset, open_shards
@@ -34,7 +35,7 @@ def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Inp
         raise DataError("no such file, and no data set of that name; see svmsieve datasets list", path=name)
     entry = find(name)
     if entry.kind == "bundled":
-        return ArraySource(name, *bundled(entry)), spec
+        return ArraySource(name, partial(bundled, entry)), spec
     if entry.kind == "synthetic":
         raise RegistryError(f"{name} is made, not read: run svmsieve datasets make {name} --out DIR and use DIR")
     if entry.format not in FORMATS:

@@ -24,9 +24,15 @@ CHUNK = 1 << 16  # a multiple of 8: a byte of verdict bits never straddles two c
 
 
 def write_model(
-    path: Path, c: float, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None
+    path: Path,
+    c: float,
+    w: np.ndarray,
+    alpha: np.ndarray,
+    verdicts: np.ndarray,
+    w_alpha: np.ndarray | None = None,
+    sync: bool = True,
 ) -> None:
-    """Write under a temporary name, force to disk, then rename."""
+    """Write under a temporary name, force to disk if ``sync``, then rename."""
     temporary = path.with_name(f"{path.name}.tmp")
     with temporary.open("wb") as stream:
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
@@ -40,8 +46,9 @@ def write_model(
             for name, verdict in (("zero_bits", ZERO), ("upper_bits", UPPER)):
                 bits = (np.packbits(part == verdict).tobytes() for _, part in _chunks(verdicts))
                 _write(archive, name, np.uint8, (-(-verdicts.size // 8),), bits)
-        stream.flush()
-        os.fsync(stream.fileno())
+        if sync:
+            stream.flush()
+            os.fsync(stream.fileno())
     temporary.replace(path)
 
 
@@ -79,11 +86,11 @@ class StoredModel:
         except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
             raise _damaged(self.path, error) from error
 
-    def is_whole(self) -> bool:
-        """Check every byte against the checksums in the file."""
+    def is_whole(self, full: bool = True) -> bool:
+        """Check that the file has its end, and (``full``) every byte against the checksums in it."""
         try:
             with zipfile.ZipFile(self.path) as archive:
-                return archive.testzip() is None
+                return not full or archive.testzip() is None
         except (OSError, zipfile.BadZipFile, EOFError):
             return False
 

@@ -4,8 +4,8 @@
     steps.jsonl     one line a finished step, forced to disk as it finishes
     models/NNNNNN.npz
 
-A step counts when its line and its model are whole; a torn last line or a missing model sends a continued run back to
-the step before.
+A step counts when its line and its model are whole; a torn last line or a damaged model sends a continued run back to
+the step before. So it is enough to force files to disk now and then: a power cut costs the steps since.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from pipeline.files import locked, write_json
 from pipeline.flow.model_file import StoredModel, write_model
 from pipeline.spec import PathSpec
 
+SECONDS_BETWEEN_SYNCS = 0.5
 FORMAT, VERSION = "svmsieve-run", 1
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 
@@ -116,17 +118,21 @@ class RunWriter:
     def __init__(self, folder: Path, header: dict[str, Any], steps: list[dict[str, Any]]) -> None:
         self.folder, self.header, self.steps = folder, header, steps
         self.stream = (folder / STEPS).open("a", encoding="utf-8")
+        self.synced = 0.0
 
     def append(
         self, facts: dict[str, Any], w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None
     ) -> dict[str, Any]:
         """Write a finished step: its model first, then its line."""
         number = len(self.steps)
-        write_model(self.folder / MODELS / model_name(number), facts["c"], w, alpha, verdicts, w_alpha)
+        sync = time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS
+        write_model(self.folder / MODELS / model_name(number), facts["c"], w, alpha, verdicts, w_alpha, sync)
         line = {"step": number, **facts}
         self.stream.write(json.dumps(line) + "\n")
         self.stream.flush()
-        os.fsync(self.stream.fileno())
+        if sync:
+            os.fsync(self.stream.fileno())
+            self.synced = time.monotonic()
         self.steps.append(line)
         return line
 
@@ -200,7 +206,7 @@ def _keep_whole_steps(folder: Path) -> list[dict[str, Any]]:
     """Return the steps that count and cut the rest off."""
     whole: list[dict[str, Any]] = []
     for facts in _read_steps(folder, torn=True):
-        if facts["step"] != len(whole) or not (folder / MODELS / model_name(len(whole))).is_file():
+        if not StoredModel(folder / MODELS / model_name(len(whole))).is_whole(full=False):
             break
         whole.append(facts)
     while whole and not StoredModel(folder / MODELS / model_name(len(whole) - 1)).is_whole():

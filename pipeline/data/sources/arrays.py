@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,23 +14,37 @@ from pipeline.data.sources.base import Task
 
 
 class ArraySource:
-    """Rows x and labels y that are in memory already; ``path`` is the name they go by."""
+    """Rows x and labels y that ``load`` brings into memory when they are wanted; ``path`` is the name they go by."""
 
     format = "arrays"
     columns: tuple[str, ...] | None = None
     rules = ReadRules(base=0)
 
-    def __init__(self, name: str, x: np.ndarray, y: np.ndarray) -> None:
-        self.path, self.x, self.y = name, x, y
-        self.size: int = x.nbytes
-        self.n_features: int | None = x.shape[1]
+    def __init__(self, name: str, load: Callable[[], tuple[np.ndarray, np.ndarray]]) -> None:
+        self.path, self.load = name, load
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """x and y."""
+        return self.load()
+
+    @property
+    def size(self) -> int:
+        """Bytes of x."""
+        return int(self.arrays[0].nbytes)
+
+    @property
+    def n_features(self) -> int | None:
+        """Columns of x."""
+        return int(self.arrays[0].shape[1])
 
     def tasks(self) -> Iterator[Task]:
         """Yield the one block there is."""
         yield self._block
 
     def _block(self) -> Block:
-        csr = sp.csr_array(self.x)
+        x, y = self.arrays
+        csr = sp.csr_array(x)
         arrays = csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data.astype(np.float64)
-        block = make_block(Origin(self.path), RawLabels.of(self.y), arrays, self.rules)
+        block = make_block(Origin(self.path), RawLabels.of(y), arrays, self.rules)
         return block.with_source_bytes(self.size)

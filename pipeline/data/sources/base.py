@@ -33,11 +33,13 @@ class Source(Protocol):
 
     format: str
     path: str
-    size: int
     rules: ReadRules
-    n_features: int | None
     columns: tuple[str, ...] | None
 
+    @property
+    def size(self) -> int: ...  # noqa: D102
+    @property
+    def n_features(self) -> int | None: ...  # noqa: D102
     def tasks(self) -> Iterator[Task]:
         """Yield callables, in source order, that each return the next block."""
         ...
