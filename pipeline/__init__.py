@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from pipeline.data.inputs import open_dataset
     from pipeline.engine.engine import Engine
     from pipeline.flow.describe import describe
+    from pipeline.flow.fit import fit_path
     from pipeline.flow.passes import cost_sum, gather, margins
+    from pipeline.flow.run_directory import open_run
+    from pipeline.flow.screen import screen
 
 _HOME = {
     "Dataset": "pipeline.data.dataset",
@@ -28,6 +31,9 @@ _HOME = {
     "open_dataset": "pipeline.data.inputs",
     "Engine": "pipeline.engine.engine",
     "describe": "pipeline.flow.describe",
+    "fit_path": "pipeline.flow.fit",
+    "open_run": "pipeline.flow.run_directory",
+    "screen": "pipeline.flow.screen",
     "cost_sum": "pipeline.flow.passes",
     "gather": "pipeline.flow.passes",
     "margins": "pipeline.flow.passes",
@@ -39,10 +45,13 @@ __all__ = [
     "IngestSpec",
     "cost_sum",
     "describe",
+    "fit_path",
     "gather",
     "ingest",
     "margins",
     "open_dataset",
+    "open_run",
+    "screen",
 ]
 __version__ = _version("svmsieve")
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import SieveError
+from pipeline.errors import RunError, SieveError
 
 _NO_LOCKS_HERE = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # NFS and the like
 
@@ -58,3 +58,19 @@ def _lock(descriptor: int, busy: SieveError) -> None:
     except OSError as error:
         if error.errno not in _NO_LOCKS_HERE:
             raise
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary name beside ``path``; what was written there takes its place at the end, all at once."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise RunError(f"{path}: cannot be written ({reason}); nothing was changed there") from error
+    finally:
+        temporary.unlink(missing_ok=True)

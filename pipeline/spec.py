@@ -80,6 +80,10 @@ class PathSpec:
         settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in item.items()}
         return cls(**settings)
 
+    def costs(self) -> tuple[object, ...]:
+        """Return what settles the rows' costs."""
+        return self.class_weight, self.holdout, self.fold
+
     def difference(self, other: PathSpec) -> str:
         """Name the first setting in which two specs differ, with both values; empty if there is none."""
         for field in fields(self):

@@ -50,6 +50,11 @@ overwrite_option = click.option(
 )
 
 
+scheduler_option = click.option(
+    "--scheduler", default="threads", show_default=True, help="threads, processes, inline, or tcp://host:port."
+)
+
+
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how source files are read."""
     from pipeline.data.sources.choose import FORMATS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli.ingest import ingest_spec
-from pipeline.cli.options import Size, quiet_option, reading_options, workers_option
+from pipeline.cli.options import Size, quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.progress import human_bytes, progress
 from pipeline.cli.table import table
 from pipeline.spec import RULES, SCORES, SOLVERS
@@ -80,9 +80,7 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--memory", type=Size(), metavar="SIZE", help="Memory to use [default: half of the machine's]."),
         click.option("--holdout", type=float, default=0.0, metavar="SHARE", help="Score on this share of the rows."),
         click.option("--validation", metavar="DATA2", help="Score on these data."),
-        click.option(
-            "--scheduler", default="threads", show_default=True, help="threads, processes, inline, or tcp://host:port."
-        ),
+        scheduler_option,
         workers_option,
         reading_options,
         quiet_option,
@@ -116,21 +114,22 @@ def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as
     show_run(run, as_json)
 
 
-def trained(data: str, out: str, quiet: bool, options: dict[str, Any], **settings: Any) -> Run:
+def trained(
+    data: str, out: str, quiet: bool, options: dict[str, Any], reference: StepView | None = None, **settings: Any
+) -> Run:
     """Open the data, run, and return the run."""
-    from pipeline.budget import default_budget
     from pipeline.engine.engine import Engine
-    from pipeline.flow.fit import train_run
+    from pipeline.flow.fit import budget_for, train_run
     from pipeline.spec import PathSpec
 
     names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select")
     settings |= {name: options[name] for name in names if name in options}
-    spec = PathSpec(memory=options["memory"] or default_budget(), **settings)
+    spec = PathSpec(memory=options["memory"] or budget_for(out), **settings)
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
         source, judge = opened(data, options, listen), None
         if options["validation"]:
             judge = opened(options["validation"], options, listen)
-        return train_run(engine, source, spec, Path(out), judge, listen)
+        return train_run(engine, source, spec, Path(out), judge, listen, reference)
 
 
 def opened(data: str, options: dict[str, Any], listen: Any) -> Dataset:

@@ -16,7 +16,7 @@ from pipeline.engine.engine import Engine
 from pipeline.events import Listener, silent
 from pipeline.flow.cross_validation import cross_validate
 from pipeline.flow.path import run_path
-from pipeline.flow.run_directory import Run
+from pipeline.flow.run_directory import HEADER, Run, StepView, open_run
 from pipeline.sizes import bytes_of
 from pipeline.spec import PathSpec
 
@@ -31,22 +31,24 @@ def fit_path(
     scheduler: str = "threads",
     workers: int | None = None,
     listen: Listener = silent,
+    reference: StepView | None = None,
     **settings: Any,
 ) -> Run:
     """Train a certified SVM at every C of the path.
 
     ``settings`` are those of ``PathSpec``: c_max, epsilon, tol, rule, solver, class_weight, holdout, cv, select ... A
     run in ``out`` that was interrupted is continued; without ``out`` the models live as long as the result. ``memory``
-    is a number of bytes or a text such as "2GB", by default half of the machine's.
+    is a number of bytes or a text such as "2GB", by default what the run in ``out`` had, or half of the machine's.
+    ``reference``, a step of any run, is where the first step starts from.
     """
     source = data if isinstance(data, Dataset) else open_dataset(data)
     judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
-    budget = default_budget() if memory is None else bytes_of(memory)
+    budget = budget_for(out) if memory is None else bytes_of(memory)
     spec = PathSpec(memory=budget, grid=None if grid is None else tuple(map(float, grid)), **settings)
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-")) if out is None else Path(out)
     try:
         with Engine(scheduler, workers) as engine:
-            run = train_run(engine, source, spec, folder, judge, listen)
+            run = train_run(engine, source, spec, folder, judge, listen, reference)
     except BaseException:
         if out is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -63,7 +65,15 @@ def train_run(
     out: Path,
     validation: Dataset | None = None,
     listen: Listener = silent,
+    reference: StepView | None = None,
 ) -> Run:
     """Train the path, and its folds if cross-validation was asked for."""
-    run = run_path(engine, data, spec, out, validation, listen)
+    run = run_path(engine, data, spec, out, validation, listen, reference)
     return cross_validate(engine, data, run, listen) if spec.cv else run
+
+
+def budget_for(out: str | Path | None) -> int:
+    """Return the budget of the run that is in ``out``, if there is one, else the default."""
+    if out is not None and (Path(out) / HEADER).is_file():
+        return open_run(out).spec.memory
+    return default_budget()

@@ -5,7 +5,7 @@ Each is a function of one shard, a merge in shard order, and the engine that run
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -85,7 +85,7 @@ def gather(engine: Engine, data: Dataset, selected: np.ndarray, size: tuple[int,
     values = np.empty(nnz, np.float64 if wide else np.float32)
     labels, costs, norms = np.empty(rows.size, np.int8), np.empty(rows.size), np.empty(rows.size)
     row = entry = 0
-    for piece in engine.stream(_shard_rows, shards, selected):
+    for piece in stream_rows(engine, data, selected):
         stop, end = row + piece[3].size, entry + piece[1].size
         indptr[row + 1 : stop + 1] = piece[0][1:] + index_type(entry)
         indices[entry:end], values[entry:end] = piece[1], piece[2]
@@ -99,6 +99,12 @@ def gather(engine: Engine, data: Dataset, selected: np.ndarray, size: tuple[int,
 def _shard_margins(shard: Shard, w: np.ndarray) -> np.ndarray:
     rows = shard.load()
     return csr.margins(rows.indptr, rows.indices, rows.values, rows.labels, w)
+
+
+def stream_rows(engine: Engine, data: Dataset, selected: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield the selected rows, shard after shard, as indptr, indices, values, labels, costs, norms: copies."""
+    shards = [s for s in data.shards if selected[s.first_row : s.first_row + s.n_rows].any()]
+    return engine.stream(_shard_rows, shards, selected)
 
 
 def _shard_products(shard: Shard, *vectors: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -25,8 +25,9 @@ from pipeline.events import Listener, Note, StepProgress, silent
 from pipeline.flow.memory_meter import MemoryMeter
 from pipeline.flow.passes import products, row_sum
 from pipeline.flow.point import Certifier, Point
+from pipeline.flow.reference import reference_point
 from pipeline.flow.row_arrays import RowArrays, collect
-from pipeline.flow.run_directory import Run, RunWriter, open_run, writing
+from pipeline.flow.run_directory import Run, RunWriter, StepView, open_run, writing
 from pipeline.flow.score import best, scores
 from pipeline.flow.solve_rows import RowSolver
 from pipeline.flow.step import Step, Stepper
@@ -47,17 +48,23 @@ def run_path(
     out: str | Path,
     validation: Dataset | None = None,
     listen: Listener = silent,
+    reference: StepView | None = None,
 ) -> Run:
-    """Train along the path into the run directory ``out``, or continue what is there."""
+    """Train along the path into the run directory ``out``, or continue what is there.
+
+    The first step starts from ``reference``, a step of any run, if there is one, else from C_min.
+    """
     processes = 1 + (engine.backend.workers if engine.backend.name == "processes" else 0)
     projection = project(data.n_rows, data.n_features, spec.memory, engine.backend.workers, processes)
     about = describe_data(data) | ({"validation": validation.fingerprint} if validation else {})
+    if reference is not None:
+        about["reference"] = {"c": reference.c, "fingerprint": reference.fingerprint}
     if validation is not None and validation.n_features > data.n_features:
         raise SpecError(f"the validation data have {validation.n_features:,} features, the data {data.n_features:,}")
     with writing(out, spec, about, versions()) as writer:
         if writer.header["status"] != "finished":
             with MemoryMeter() as meter:
-                PathRun(engine, data, spec, validation, writer, projection, listen).run(meter)
+                PathRun(engine, data, spec, validation, writer, projection, listen, reference).run(meter)
     return open_run(out)
 
 
@@ -92,8 +99,10 @@ class PathRun:
         writer: RunWriter,
         projection: Projection,
         listen: Listener,
+        reference: StepView | None,
     ) -> None:
         self.engine, self.data, self.spec, self.validation = engine, data, spec, validation
+        self.reference = reference
         self.writer, self.projection, self.listen = writer, projection, listen
         self.begun = time.perf_counter()
 
@@ -146,7 +155,7 @@ class PathRun:
             if c <= self.c_min:
                 step = self._closed_form(c)
             else:
-                step = self.stepper.step(last or self._first_point(self.c_min), c, theta, self._enough, self._report)
+                step = self.stepper.step(last or self._before_first(), c, theta, self._enough, self._report)
             self._write(step)
             last, theta = step.point, step.theta
 
@@ -174,6 +183,11 @@ class PathRun:
         if self.spec.grid is not None or point.c >= self.spec.c_max:
             return True
         return next_c(point.reach, self.spec.epsilon, self.spec.c_max) is not None
+
+    def _before_first(self) -> Point:
+        if self.reference is None:
+            return self._first_point(self.c_min)
+        return reference_point(self.certifier, self.reference, self.spec)
 
     def _first_point(self, c: float) -> Point:
         """Return the solution at C <= C_min: alpha_i = u_i for all rows."""

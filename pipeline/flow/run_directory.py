@@ -33,10 +33,13 @@ HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 
 
 class StepView:
-    """A finished step: the keys of its line as attributes, and ``w``, ``alpha``, ``verdicts`` read from its model."""
+    """A finished step: the keys of its line as attributes, and ``w``, ``alpha``, ``verdicts`` read from its model.
 
-    def __init__(self, facts: dict[str, Any], model: StoredModel) -> None:
-        self.facts, self.model = facts, model
+    ``spec`` and ``fingerprint`` are the run's settings and data.
+    """
+
+    def __init__(self, facts: dict[str, Any], model: StoredModel, spec: PathSpec, fingerprint: str) -> None:
+        self.facts, self.model, self.spec, self.fingerprint = facts, model, spec, fingerprint
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -98,12 +101,13 @@ def open_run(path: str | Path) -> Run:
     """Read a run directory; what is not one is an error of one line."""
     folder = Path(path)
     header = _read_header(folder)
+    spec, fingerprint = PathSpec.from_json(header["spec"]), header["data"]["fingerprint"]
     steps = []
     for facts in _read_steps(folder):
         model = StoredModel(folder / MODELS / model_name(facts["step"]))
         if not model.path.is_file():
             raise RunError(f"{model.path}: the model is missing; run the same svmsieve path again")
-        steps.append(StepView(facts, model))
+        steps.append(StepView(facts, model, spec, fingerprint))
     return Run(folder, header, steps)
 
 
@@ -197,8 +201,9 @@ def _matching_header(folder: Path, spec: PathSpec, data: dict[str, Any], version
         changed = str(error)
     if changed:
         raise RunError(f"{folder}: was made with other settings ({changed}); {afresh}")
-    if header["data"].get("validation") != data.get("validation"):
-        raise RunError(f"{folder}: was made with other validation data; {afresh}")
+    for what in ("validation", "reference"):
+        if header["data"].get(what) != data.get(what):
+            raise RunError(f"{folder}: was made with other {what} data; {afresh}")
     return header
 
 

@@ -61,7 +61,7 @@ class Stepper:
             pair = self._start(ref, c)
             counts = self._screen(ref, c, theta, self.spec.rule)
         verdicts = self.arrays.verdicts.copy()
-        floor = max(ref.reach.model_at(c).certificate.dual, ref.certificate.dual, 0.0)
+        floor = max(ref.reach.model_at(c).certificate.dual, 0.0)
         target = SHARE_FOR_SOLVER * self.spec.tol * floor
         tol, best, quiet, largest, solvers = self.spec.tol, math.inf, 0, 0, Counter[str]()
         for round_ in range(MOST_ROUNDS):

@@ -1,0 +1,106 @@
+"""``svmsieve train`` and ``svmsieve screen``: one C, from a model that is there already."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli.options import Size, quiet_option, reading_options, scheduler_option, workers_option
+from pipeline.cli.path import opened, show_run, trained, training_options
+from pipeline.cli.progress import progress
+from pipeline.spec import RULES
+
+if TYPE_CHECKING:
+    from pipeline.flow.run_directory import StepView
+
+TRAIN_EXAMPLES = """
+\b
+Examples:
+  svmsieve train shards --c 0.5 --out run
+  svmsieve train today --c 0.5 --reference yesterdays-run --out run
+"""
+SCREEN_EXAMPLES = """
+\b
+Examples:
+  svmsieve screen shards --reference run --c 0.5 --out verdicts.parquet
+  svmsieve screen shards --reference run --c 0.5 --out verdicts.parquet --keep-out survivors.svm
+"""
+
+
+@click.command("train", epilog=TRAIN_EXAMPLES)
+@click.argument("data")
+@click.option("--c", "c", type=float, required=True, metavar="C", help="The C to train at.")
+@click.option("--out", required=True, metavar="RUN", help="The run directory.")
+@click.option("--reference", metavar="RUN0", help="Start from this run's model: of another C, or of other data.")
+@training_options
+def train_command(
+    data: str, c: float, out: str, reference: str | None, quiet: bool, as_json: bool, **options: Any
+) -> None:
+    """Train the SVM at one C, to a certificate over all rows.
+
+    A reference gives the start and the ball that screens rows before any training. It may come from data that have
+    changed since (rows appended, costs changed): the ball stays valid.
+    """
+    run = trained(data, out, quiet, options, _nearest(reference, c) if reference else None, grid=(c,))
+    show_run(run, as_json)
+
+
+@click.command("screen", epilog=SCREEN_EXAMPLES)
+@click.argument("data")
+@click.option("--reference", required=True, metavar="RUN", help="A run whose model proves the bounds.")
+@click.option("--c", "c", type=float, required=True, metavar="C", help="The C to screen for.")
+@click.option("--out", required=True, metavar="FILE", help="A Parquet file: verdict, lower, upper of every row.")
+@click.option("--keep-out", metavar="FILE", help="Write the undecided rows and one folded row as svmlight text.")
+@click.option("--rule", type=click.Choice(RULES), default="it", show_default=True)
+@click.option("--memory", type=Size(), metavar="SIZE", help="Memory to use [default: half of the machine's].")
+@scheduler_option
+@workers_option
+@reading_options
+@quiet_option
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+def screen_command(
+    data: str, reference: str, c: float, out: str, keep_out: str | None, quiet: bool, as_json: bool, **options: Any
+) -> None:
+    """Prove for each row, before training at C, whether it can matter.
+
+    Verdicts: 0 KEEP (undecided), 1 ZERO (outside the margin at the optimum, alpha = 0), 2 UPPER (inside, alpha at its
+    bound); lower and upper bound the row's margin at the optimum.
+    """
+    from pipeline.engine.engine import Engine
+    from pipeline.flow.screen import screen_to, screening
+    from pipeline.flow.survivors import survivors_to
+    from pipeline.maths.verdicts import KEEP, UPPER, ZERO
+
+    step, rule = _nearest(reference, c), options["rule"]
+    with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
+        source = opened(data, options, listen)
+        with screening(engine, source, step, c, rule, options["memory"]) as found:
+            counts = screen_to(out, found)
+            kept = survivors_to(keep_out, engine, source, found) if keep_out else None
+    facts = {"c": c, "c_ref": step.c, "rule": rule, "zero": counts[ZERO], "upper": counts[UPPER], "keep": counts[KEEP]}
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    total = sum(counts.values())
+    decided = 1 - counts[KEEP] / total
+    click.echo(
+        f"{out}: {decided:.1%} of {total:,} rows decided at C = {c:g} by {rule} from C = {step.c:g} "
+        f"({counts[ZERO]:,} ZERO, {counts[UPPER]:,} UPPER, {counts[KEEP]:,} left)"
+    )
+    if kept:
+        rows, weight, cost = kept
+        how = f"row weights in {keep_out}.weight"
+        if cost is not None:
+            how = f"for LIBLINEAR: -s 3 -c {c * cost!r}" + (f" -w-1 {weight / cost!r}" if weight else "")
+        folded = "one folded row" if weight else "no folded row"
+        click.echo(f"{keep_out}: {rows:,} rows with label +1, {folded} with label -1; {how}")
+
+
+def _nearest(run: str, c: float) -> StepView:
+    """Return the step of a run to start from: the largest C that is not above, else the smallest there is."""
+    from pipeline.flow.run_directory import open_run
+
+    found = open_run(run)
+    return found.at(max(c, found.at(None).c if len(found.steps) == 1 else found.steps[0].c))
