@@ -27,7 +27,7 @@ BATCH = 8_000_000
 SHARE_OF_MACHINE = 0.5
 SHARE_FOR_ROW_ARRAYS = 0.2
 LEAST_WORKING_SET = 16_000_000
-COPIES_DCD, COPIES_NEWTON = 2.5, 5.0
+COPIES, COPIES_NEWTON = 2.5, 5.0
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,15 @@ class Projection:
         """What is left for the working set and its solver."""
         return self.budget - self.base - self.vectors - self.row_arrays - self.passes
 
-    def working_set_bytes(self, solver: str) -> int:
-        """Return how large the rows being solved for may be, copies and solver included in the room."""
-        return int(self.room / (COPIES_DCD if solver == "dcd" else COPIES_NEWTON))
+    @property
+    def working_set(self) -> int:
+        """How large the rows being solved for may be: dcd adds little to them, their exchange doubles them."""
+        return int(self.room / COPIES)
+
+    @property
+    def newton(self) -> int:
+        """How large rows may be that newton solves for, with its scaled, transposed and multiplied copies."""
+        return int(self.room / COPIES_NEWTON)
 
 
 def project(n_rows: int, n_features: int, budget: int, workers: int = 1, processes: int = 1) -> Projection:

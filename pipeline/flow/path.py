@@ -125,11 +125,11 @@ class PathRun:
         spec, data = self.spec, self.data
         if spec.solver == "liblinear" and _uneven(arrays):
             raise SpecError("LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton")
-        limit = self.projection.working_set_bytes(spec.solver)
         self.arrays = arrays
-        self.working = WorkingRows(self.engine, data, arrays, limit)
+        self.working = WorkingRows(self.engine, data, arrays, self.projection.working_set)
         self.certifier = Certifier(self.engine, data, arrays, self.working, spec.rule)
-        self.stepper = Stepper(arrays, self.certifier, RowSolver(self.working, spec.solver, spec.shrink), spec)
+        solver = RowSolver(self.working, spec.solver, spec.shrink, self.projection)
+        self.stepper = Stepper(arrays, self.certifier, solver, spec)
         self.cost_sum: np.ndarray | None = None
         if "c_min" not in self.writer.header:
             self.cost_sum = row_sum(self.engine, data, arrays.costs)

@@ -55,7 +55,7 @@ def screening(
         raise SpecError(f"C must be a positive finite number, not {c!r}")
     plan = project(data.n_rows, data.n_features, memory or default_budget(), engine.backend.workers)
     with collect(engine, data, step.spec, Path(step.model.path).parent if plan.scratch else None) as arrays:
-        working = WorkingRows(engine, data, arrays, plan.working_set_bytes("dcd"))
+        working = WorkingRows(engine, data, arrays, plan.working_set)
         certifier = Certifier(engine, data, arrays, working, rule)
         point = reference_point(certifier, step, step.spec)
         yield Screening(c, arrays, point.region(c, rule), point)

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.budget import Projection
 from pipeline.flow.working_rows import WorkingRows
 from pipeline.maths.rounding import gamma
 from pipeline.solve.choice import solve
 from pipeline.solve.dcd import Descent, solve_dcd
+from pipeline.solve.liblinear import liblinear_bytes
 from pipeline.solve.reduced import ReducedProblem, Solution
 
 MOST_CYCLES, SWEEPS_A_BLOCK = 5, 8
@@ -40,8 +42,9 @@ class Pair:
 class RowSolver:
     """Solves over the rows that ``arrays.chosen`` marks and writes their alpha back."""
 
-    def __init__(self, working: WorkingRows, solver: str, shrink: bool) -> None:
+    def __init__(self, working: WorkingRows, solver: str, shrink: bool, budget: Projection) -> None:
         self.working, self.arrays, self.solver, self.shrink = working, working.arrays, solver, shrink
+        self.budget = budget
 
     def solve(self, c: float, pair: Pair, target: float, clock: Timer) -> Pair:
         """Return the pair after solving to an absolute gap of ``target`` over the working set."""
@@ -74,12 +77,17 @@ class RowSolver:
         self.working.add_to(v, -start)
         z = self.working.matrix()
         n, d = z.shape
-        dense = n * d > 0 and z.nnz > DENSE_SHARE * n * d and 8 * n * d <= self.working.limit
+        dense = n * d > 0 and z.nnz > DENSE_SHARE * n * d and 8 * n * d <= self.budget.newton
         u = c * self.arrays.costs[rows]
         return ReducedProblem(z.toarray().astype(np.float64) if dense else z, u, v), start
 
     def _solve(self, problem: ReducedProblem, start: np.ndarray, target: float) -> Solution:
-        if self.solver == "dcd":
+        """Solve by the solver that was asked for, or by dcd where only that has room."""
+        room = self.budget.room - self.working.bytes
+        tight = (
+            room < liblinear_bytes(problem) if self.solver == "liblinear" else self.working.bytes > self.budget.newton
+        )
+        if self.solver == "dcd" or tight:
             return solve_dcd(problem, start, target, shrink=self.shrink)
         return solve(problem, start, target, self.solver)
 

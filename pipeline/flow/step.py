@@ -26,9 +26,9 @@ from pipeline.maths.verdicts import UPPER, ZERO
 from pipeline.maths.working_set import classify, gap_outside, next_theta
 from pipeline.spec import PathSpec
 
-MOST_ROUNDS = 60
+MOST_ROUNDS, STALLED_ROUNDS = 1000, 8
 SHARE_FOR_SOLVER = 0.5
-STALLED_ROUNDS = 4
+TINY_THETA = 1e-3
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Stepper:
                     break
                 tol *= 0.3
             report(facts)
-            quiet = 0 if found.gap < 0.9 * best else quiet + 1
+            quiet = 0 if found.gap < 0.98 * best else quiet + 1
             best = min(best, found.gap)
             if quiet >= STALLED_ROUNDS:
                 raise _stalled(c, found.relative_gap, tol, "rounding allows no more, or the solver makes no progress")
@@ -107,7 +107,18 @@ class Stepper:
         return Pair(w_alpha, w_alpha, ref.drift * rho + 4 * UNIT * rho * (size + float(ref.reference.sums.reach)), "")
 
     def _screen(self, ref: Point, c: float, theta: float, rule: str) -> Counter[int]:
-        """Write verdicts and working set at C from the reference's ball; return how many rows have which verdict."""
+        """Write verdicts and working set at C from the reference's ball; return how many rows have which verdict.
+
+        A working set that does not fit into memory is chosen again with a smaller theta: the rows least likely to move
+        wait, frozen, until a certificate asks for them.
+        """
+        counts = self._classify(ref, c, theta, rule)
+        while self.spec.predict and theta > TINY_THETA and not self.solver.working.fits(self.arrays.chosen):
+            theta = theta / 2
+            self._classify(ref, c, theta, rule)
+        return counts
+
+    def _classify(self, ref: Point, c: float, theta: float, rule: str) -> Counter[int]:
         proven = ref.region(c, rule)
         likely = proven if proven.balls or not self.spec.predict else ref.region(c, "bt1")
         counts = Counter[int]()
@@ -123,10 +134,12 @@ class Stepper:
         return counts
 
     def _screen_again(self, point: Point, theta: float) -> None:
-        """Add to the working set what the point's own ball leaves open or shows to be on the wrong side."""
+        """Add to the working set, if it fits, what the point's own ball leaves open or shows to be on the wrong side."""
         before = self.arrays.chosen.copy()
         self._screen(point, point.c, theta, "none" if self.spec.rule == "none" else "gap")
-        self.arrays.chosen |= before
+        before |= self.arrays.chosen
+        if self.solver.working.fits(before):
+            self.arrays.chosen[:] = before
 
     def _gap_outside(self, c: float) -> float:
         rows, f = self.arrays, self.arrays.products[0]

@@ -41,6 +41,11 @@ class WorkingRows:
         elif new_rows.size or not keep.all():
             self._merge(keep, new_rows, new)
 
+    @property
+    def bytes(self) -> int:
+        """What the rows held take, a solver's own arrays by row included."""
+        return self.parts[1].size * self._entry_bytes() + ROW_BYTES * self.rows.size
+
     def fits(self, wanted: np.ndarray) -> bool:
         """Tell whether the rows of a mask can be held all at once."""
         return self._bytes(wanted) <= self.limit
