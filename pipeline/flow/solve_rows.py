@@ -83,10 +83,10 @@ class RowSolver:
 
     def _solve(self, problem: ReducedProblem, start: np.ndarray, target: float) -> Solution:
         """Solve by the solver that was asked for, or by dcd where only that has room."""
-        room = self.budget.room - self.working.bytes
-        tight = (
-            room < liblinear_bytes(problem) if self.solver == "liblinear" else self.working.bytes > self.budget.newton
-        )
+        held = self.working.bytes
+        tight = held > self.budget.newton
+        if self.solver == "liblinear":
+            tight = tight or held + liblinear_bytes(problem) > self.budget.room
         if self.solver == "dcd" or tight:
             return solve_dcd(problem, start, target, shrink=self.shrink)
         return solve(problem, start, target, self.solver)

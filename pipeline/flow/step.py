@@ -134,7 +134,7 @@ class Stepper:
         return counts
 
     def _screen_again(self, point: Point, theta: float) -> None:
-        """Add to the working set, if it fits, what the point's own ball leaves open or shows to be on the wrong side."""
+        """Add to the working set, if it fits, what the point's own ball leaves open or shows on the wrong side."""
         before = self.arrays.chosen.copy()
         self._screen(point, point.c, theta, "none" if self.spec.rule == "none" else "gap")
         before |= self.arrays.chosen

@@ -14,6 +14,7 @@ from pipeline.flow.row_arrays import RowArrays
 from pipeline.maths import csr
 
 ROW_BYTES = 64  # of a row besides its nonzeros: its number, and a solver's own arrays
+WORTH_KEEPING = 0.6  # below that share of the wanted rows, reading all is cheaper in memory than an exchange
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -33,6 +34,9 @@ class WorkingRows:
     def hold(self, wanted: np.ndarray) -> None:
         """Hold exactly the rows where ``wanted`` is true: drop others, read the missing ones."""
         keep = wanted[self.rows]
+        if np.count_nonzero(keep) < WORTH_KEEPING * np.count_nonzero(wanted):
+            self.release()
+            keep = wanted[self.rows]
         missing = wanted.copy()
         missing[self.rows] = False
         new_rows, new = self._read(missing)
