@@ -22,7 +22,7 @@ from pipeline.errors import BudgetError
 
 BASE = 150_000_000
 VECTORS = 7
-ROW_BYTES = 64
+ROW_BYTES = 80
 BATCH = 8_000_000
 SHARE_OF_MACHINE = 0.5
 SHARE_FOR_ROW_ARRAYS = 0.2

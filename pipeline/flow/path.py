@@ -37,7 +37,7 @@ from pipeline.maths.eps_grid import check_grid, has_ended, next_c
 from pipeline.maths.path_start import c_min
 from pipeline.maths.rounding import gamma
 from pipeline.maths.verdicts import KEEP
-from pipeline.maths.working_set import FIRST_THETA
+from pipeline.maths.working_set import Outlook
 from pipeline.spec import PathSpec
 
 
@@ -147,7 +147,7 @@ class PathRun:
         return float(rows.norms.max(initial=0.0)) * reach * float(gamma(float(rows.n_rows)))
 
     def _walk(self) -> None:
-        last, theta = self._resumed() if self.writer.steps else (None, FIRST_THETA)
+        last, outlook = self._resumed() if self.writer.steps else (None, Outlook())
         while True:
             c = self._next(last)
             if c is None:
@@ -155,9 +155,10 @@ class PathRun:
             if c <= self.c_min:
                 step = self._closed_form(c)
             else:
-                step = self.stepper.step(last or self._before_first(), c, theta, self._enough, self._report)
+                step = self.stepper.step(last or self._before_first(), c, outlook, self._enough, self._report)
             self._write(step)
-            last, theta = step.point, step.theta
+            outlook = step.outlook if last else Outlook(step.outlook.theta)
+            last = step.point
 
     def _next(self, last: Point | None) -> float | None:
         """Return the C after the last finished step, None at the end."""
@@ -224,18 +225,24 @@ class PathRun:
             "rounds": 0,
             "solver": "closed form",
             "seconds": {"screen": 0.0, "gather": 0.0, "solve": 0.0, "certify": spent, "total": spent},
-            "theta": FIRST_THETA,
+            "theta": Outlook().theta,
+            "error": None,
         }
-        return Step(point, FIRST_THETA, facts)
+        return Step(point, Outlook(), facts)
 
-    def _resumed(self) -> tuple[Point, float]:
+    def _resumed(self) -> tuple[Point, Outlook]:
         """Return the last finished step's point, from its model and one pass."""
-        facts, model = self.writer.steps[-1], self.writer.last_model()
+        facts, model = self.writer.steps[-1], self.writer.model(len(self.writer.steps) - 1)
         self.listen(Note(f"continuing after step {facts['step']} (C = {facts['c']:.6g})"))
         w = model.w()
         model.alpha(self.arrays.alpha)
         apart = model.w_alpha()
-        return self.certifier.point(facts["c"], w, w if apart is None else apart, facts["drift"]), facts["theta"]
+        point = self.certifier.point(facts["c"], w, w if apart is None else apart, facts["drift"])
+        if len(self.writer.steps) < 2 or facts["error"] is None:
+            return point, Outlook(facts["theta"])
+        before = self.writer.model(len(self.writer.steps) - 2)
+        products(self.engine, self.data, [before.w()], [self.arrays.before])
+        return point, Outlook(facts["theta"], facts["error"], facts["c_ref"])
 
     def _write(self, step: Step) -> None:
         point, facts = step.point, dict(step.facts)

@@ -35,6 +35,7 @@ class RowArrays:
         self.lengths, self.labels = self.empty(np.int32), self.empty(np.int8)
         self.alpha = self.empty(np.float64)
         self.products = [self.empty(np.float64)]
+        self.before, self.expected = self.empty(np.float64), self.empty(np.float64)
         self.verdicts, self.chosen = self.empty(np.int8), self.empty(np.bool_)
         self.wide = False
         self.trained = n_rows

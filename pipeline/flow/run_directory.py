@@ -140,9 +140,9 @@ class RunWriter:
         self.steps.append(line)
         return line
 
-    def last_model(self) -> StoredModel:
-        """Return the model of the last finished step."""
-        return StoredModel(self.folder / MODELS / model_name(len(self.steps) - 1))
+    def model(self, step: int) -> StoredModel:
+        """Return the model of a finished step."""
+        return StoredModel(self.folder / MODELS / model_name(step))
 
     def update(self, **items: Any) -> None:
         """Change run.json."""

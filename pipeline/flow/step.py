@@ -21,14 +21,15 @@ from pipeline.errors import SolverError
 from pipeline.flow.point import Certifier, Point, bounds_of
 from pipeline.flow.row_arrays import RowArrays
 from pipeline.flow.solve_rows import Pair, RowSolver
+from pipeline.maths.regions import Region
 from pipeline.maths.rounding import UNIT
 from pipeline.maths.verdicts import UPPER, ZERO
-from pipeline.maths.working_set import classify, gap_outside, next_theta
+from pipeline.maths.working_set import Outlook, classify, expect, gap_outside, surprise
 from pipeline.spec import PathSpec
 
 MOST_ROUNDS, STALLED_ROUNDS = 1000, 8
 SHARE_FOR_SOLVER = 0.5
-TINY_THETA = 1e-3
+TINY_BAND = 1e-5  # of the radius
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Step:
     """A finished step: what ``steps.jsonl`` says of it, and what the next one starts from."""
 
     point: Point
-    theta: float
+    outlook: Outlook
     facts: dict[str, object]
 
 
@@ -50,7 +51,7 @@ class Stepper:
         self,
         ref: Point,
         c: float,
-        theta: float,
+        outlook: Outlook,
         enough: Callable[[Point], bool],
         report: Callable[[dict[str, object]], None],
     ) -> Step:
@@ -59,7 +60,8 @@ class Stepper:
         begun = self.certifier.passes, self.solver.working.read
         with clock("screen"):
             pair = self._start(ref, c)
-            counts = self._screen(ref, c, theta, self.spec.rule)
+            self._expect(outlook.stretch(ref.c, c))
+            counts = self._screen(ref, c, outlook, self.spec.rule)
         verdicts = self.arrays.verdicts.copy()
         floor = max(ref.reach.model_at(c).certificate.dual, 0.0)
         target = SHARE_FOR_SOLVER * self.spec.tol * floor
@@ -73,7 +75,8 @@ class Stepper:
                 point = self.certifier.point(c, pair.w, pair.w_alpha, pair.drift)
                 outside = self._gap_outside(c)
             found = point.certificate
-            theta = next_theta(theta, outside / (tol * found.primal)) if found.primal > 0 else theta
+            if found.primal > 0:
+                outlook = outlook.after_pass(outside / (tol * found.primal))
             facts = self._facts(ref, point, counts, chosen, begun) | {"working_set": largest, "rounds": round_ + 1}
             if found.relative_gap <= tol:
                 if enough(point):
@@ -85,13 +88,14 @@ class Stepper:
             if quiet >= STALLED_ROUNDS:
                 raise _stalled(c, found.relative_gap, tol, "rounding allows no more, or the solver makes no progress")
             with clock("screen"):
-                self._screen_again(point, theta)
+                self._screen_again(point, outlook)
             target = min(target, SHARE_FOR_SOLVER * tol * found.primal) * (0.5 if round_ else 1.0)
         else:
             raise _stalled(c, found.relative_gap, tol, f"after {MOST_ROUNDS} rounds")
         self.arrays.verdicts[:] = verdicts
-        facts |= {"solver": solvers.most_common(1)[0][0], "seconds": clock.seconds(), "theta": theta}
-        return Step(point, theta, facts)
+        outlook = Outlook(outlook.theta, self._surprise(), ref.c)
+        facts |= {"solver": solvers.most_common(1)[0][0], "seconds": clock.seconds()}
+        return Step(point, outlook, facts | {"theta": outlook.theta, "error": outlook.error})
 
     def _start(self, ref: Point, c: float) -> Pair:
         """Bring alpha to C by the better of two feasible ways: scaled with C (bounds stay bounds), or as it is."""
@@ -106,37 +110,51 @@ class Stepper:
         size = math.sqrt(ref.reach.dual_square)
         return Pair(w_alpha, w_alpha, ref.drift * rho + 4 * UNIT * rho * (size + float(ref.reference.sums.reach)), "")
 
-    def _screen(self, ref: Point, c: float, theta: float, rule: str) -> Counter[int]:
+    def _screen(self, ref: Point, c: float, outlook: Outlook, rule: str) -> Counter[int]:
         """Write verdicts and working set at C from the reference's ball; return how many rows have which verdict.
 
         A working set that does not fit into memory is chosen again with a smaller theta: the rows least likely to move
         wait, frozen, until a certificate asks for them.
         """
-        counts = self._classify(ref, c, theta, rule)
-        while self.spec.predict and theta > TINY_THETA and not self.solver.working.fits(self.arrays.chosen):
-            theta = theta / 2
-            self._classify(ref, c, theta, rule)
-        return counts
+        proven, radius = ref.region(c, rule), ref.region(c, "bt1").balls[0].radius
+        band = outlook.band(radius)
+        while True:
+            counts = self._classify(proven, band, c)
+            if not self.spec.predict or band < TINY_BAND * radius or self.solver.working.fits(self.arrays.chosen):
+                return counts
+            band /= 2
 
-    def _classify(self, ref: Point, c: float, theta: float, rule: str) -> Counter[int]:
-        proven = ref.region(c, rule)
-        likely = proven if proven.balls or not self.spec.predict else ref.region(c, "bt1")
+    def _classify(self, proven: Region, band: float, c: float) -> Counter[int]:
         counts = Counter[int]()
-        rows = self.arrays
+        rows, modes = self.arrays, (bool(proven.balls), self.spec.predict)
         for part in rows.chunks():
-            lower, upper = bounds_of(rows, likely, part)
-            u = c * rows.costs[part]
-            shrunk = theta if self.spec.predict else 1.0
+            bounds, widths = bounds_of(rows, proven, part), (band, rows.norms[part])
+            alpha, u = rows.alpha[part], c * rows.costs[part]
             verdicts, chosen = rows.verdicts[part], rows.chosen[part]
-            classify(lower, upper, shrunk, rows.alpha[part], u, bool(proven.balls), verdicts, chosen)
+            classify(bounds, rows.expected[part], widths, alpha, u, modes, verdicts, chosen)
             for verdict in (ZERO, UPPER):
                 counts[verdict] += int(np.count_nonzero((verdicts == verdict) & (u > 0.0)))
         return counts
 
-    def _screen_again(self, point: Point, theta: float) -> None:
+    def _expect(self, stretch: float) -> None:
+        rows = self.arrays
+        for part in rows.chunks():
+            expect(rows.products[0][part], rows.before[part], stretch, rows.expected[part])
+
+    def _surprise(self) -> float | None:
+        """Return how far, on average, margins near 1 are from where the step expected them."""
+        rows = self.arrays
+        parts = [surprise(rows.products[0][p], rows.expected[p], rows.norms[p], rows.costs[p]) for p in rows.chunks()]
+        count = sum(part[1] for part in parts)
+        return math.sqrt(math.fsum(part[0] for part in parts) / count) if count else None
+
+    def _screen_again(self, point: Point, outlook: Outlook) -> None:
         """Add to the working set, if it fits, what the point's own ball leaves open or shows on the wrong side."""
         before = self.arrays.chosen.copy()
-        self._screen(point, point.c, theta, "none" if self.spec.rule == "none" else "gap")
+        kept = self.arrays.expected.copy()
+        self.arrays.expected[:] = self.arrays.products[0]
+        self._screen(point, point.c, outlook, "none" if self.spec.rule == "none" else "gap")
+        self.arrays.expected[:] = kept
         before |= self.arrays.chosen
         if self.solver.working.fits(before):
             self.arrays.chosen[:] = before

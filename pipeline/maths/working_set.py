@@ -1,40 +1,97 @@
-"""Which rows to solve for: those that the proven bounds, shrunk by theta, leave undecided.
+"""Which rows to solve for: those whose margin at C is likely to be near 1, and those that have to move.
 
-A rule proves lower_i <= z_i . w* <= upper_i. The bounds hold for the worst direction; in many dimensions w* is far from
-the worst one for nearly every row. So with mid and half the middle and half width of the bounds,
+A rule bounds z_i . w* for the worst direction; in many dimensions w* is far from the worst one for nearly every row. So
+the working set is a bet on where the margins will be. They are expected where the last two points of the path lead,
 
-    mid - theta half > 1:  alpha_i = 0 is likely,      mid + theta half < 1:  alpha_i = u_i is likely,
+    e_i = f_i + t (f_i - f_i at the point before),    t = log(C/C_ref)/log(C_ref/C_before),
 
-and the working set is every row for which neither holds, or whose alpha_i is not where it is likely to be. theta = 1 is
-the proof itself; a smaller theta is a bet, which the certificate settles: rows outside the working set keep their alpha
-and are part of the gap like all others. ``next_theta`` learns from what the bet has cost.
+give or take a band b |z_i|. A row expected above 1 with alpha_i = 0, or below 1 with alpha_i = u_i, stays where it is,
+frozen; all others that are not proven to stay are solved for. The certificate settles the bet: frozen rows are part of
+the gap like all others. b = theta times the error of the last step's expectation, and theta learns from what the frozen
+rows have cost.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
+
 from pipeline.jit import kernel
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 
-FIRST_THETA, LEAST_THETA = 0.3, 0.01
+FIRST_BAND = 0.3  # of the ball's radius, as long as there is nothing to learn from
+LEAST_THETA, MOST_THETA = 0.3, 100.0
 COSTLY, CHEAP = 0.35, 0.15
+FURTHEST = 2.0
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is known for the next step: the C of the point before, how wrong the last expectation was, and theta."""
+
+    theta: float = 3.0
+    error: float | None = None
+    c_before: float | None = None
+
+    def band(self, radius: float) -> float:
+        """Return b, at most the radius of the ball: beyond that there is proof."""
+        return min(radius, self.theta * self.error) if self.error else FIRST_BAND * radius
+
+    def stretch(self, c_ref: float, c: float) -> float:
+        """Return t, 0 if there is no point before; far-away C are not trusted."""
+        if self.c_before is None or self.c_before == c_ref:
+            return 0.0
+        return min(FURTHEST, max(0.0, math.log(c / c_ref) / math.log(c_ref / self.c_before)))
+
+    def after_pass(self, share: float) -> Outlook:
+        """Learn from a certificate: ``share`` is the frozen rows' part of the gap over the gap that is allowed."""
+        theta = self.theta
+        if share > COSTLY:
+            theta = min(MOST_THETA, theta * (1.3 if share < 1.0 else 1.7))
+        elif share < CHEAP:
+            theta = max(LEAST_THETA, theta * 0.85)
+        return replace(self, theta=theta)
 
 
 @kernel
-def classify(lower, upper, theta, alpha, u, proving, verdicts, chosen):  # type: ignore[no-untyped-def]
-    """Write the rows' verdicts (KEEP throughout unless ``proving``) and whether they are in the working set.
+def expect(f, before, stretch, expected):  # type: ignore[no-untyped-def]
+    """Write where margins are expected, and move the present ones to ``before``."""
+    for i in range(f.size):
+        expected[i] = f[i] + stretch * (f[i] - before[i]) if stretch > 0.0 else f[i]
+        before[i] = f[i]
 
-    Rows with u_i = 0 (left out of training) have alpha_i = 0 for certain.
+
+@kernel
+def surprise(f, expected, norms, u):  # type: ignore[no-untyped-def]
+    """Return the sum of ((f_i - e_i)/|z_i|)^2 over the rows whose margin is between 0 and 2, and their number."""
+    total, count = 0.0, 0
+    for i in range(f.size):
+        if u[i] > 0.0 and norms[i] > 0.0 and abs(f[i] - 1.0) < 1.0:
+            total += ((f[i] - expected[i]) / norms[i]) ** 2
+            count += 1
+    return total, count
+
+
+@kernel
+def classify(bounds, centre, widths, alpha, u, modes, verdicts, chosen):  # type: ignore[no-untyped-def]
+    """Write the rows' verdicts (KEEP throughout unless proving) and whether they are in the working set.
+
+    ``bounds`` is (lower, upper), ``widths`` is (b, norms), ``modes`` is (proving, betting). Rows with u_i = 0 (left out
+    of training) have alpha_i = 0 for certain.
     """
-    for i in range(lower.size):
+    (lower, upper), (band, norms), (proving, betting) = bounds, widths, modes
+    for i in range(alpha.size):
         if u[i] == 0.0:
             verdicts[i], chosen[i] = ZERO, False
             continue
-        verdict = UPPER if upper[i] < 1.0 else ZERO if lower[i] > 1.0 else KEEP
+        verdict = KEEP
+        if proving:
+            verdict = UPPER if upper[i] < 1.0 else ZERO if lower[i] > 1.0 else KEEP
         likely = verdict
-        if verdict == KEEP and theta < 1.0:
-            mid, half = (lower[i] + upper[i]) / 2, theta * (upper[i] - lower[i]) / 2
-            likely = UPPER if mid + half < 1.0 else ZERO if mid - half > 1.0 else KEEP
-        verdicts[i] = verdict if proving else KEEP
+        if verdict == KEEP and betting:
+            width = band * norms[i]
+            likely = UPPER if centre[i] + width < 1.0 else ZERO if centre[i] - width > 1.0 else KEEP
+        verdicts[i] = verdict
         at_home = (likely == ZERO and alpha[i] == 0.0) or (likely == UPPER and alpha[i] == u[i])
         chosen[i] = not at_home
 
@@ -48,12 +105,3 @@ def gap_outside(f, alpha, u, chosen):  # type: ignore[no-untyped-def]
             slack = 1.0 - f[i]
             total += (u[i] - alpha[i]) * slack if slack > 0.0 else -alpha[i] * slack
     return total
-
-
-def next_theta(theta: float, share: float) -> float:
-    """Return the next theta: ``share`` is the frozen rows' part of the gap over the gap that is allowed."""
-    if share > COSTLY:
-        return min(1.0, theta * (1.3 if share < 1.0 else 1.7))
-    if share < CHEAP:
-        return max(LEAST_THETA, theta * 0.85)
-    return theta
