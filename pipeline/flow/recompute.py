@@ -4,9 +4,9 @@ For each model (w, alpha) at C, with effective costs c_i (0 for rows that were n
 
     P = |w|^2/2 + C sum c_i max(0, 1 - y_i x_i.w),    D = sum alpha_i - |w_alpha|^2/2,    w_alpha = sum alpha_i y_i x_i,
 
-and whether 0 <= alpha_i <= C c_i. Plain NumPy and SciPy products, many models a pass, and nothing from ``maths``: a
-mistake there must not be able to hide here. Memory: the costs, a shard a worker, and ``BATCH_BYTES`` for the models (or
-one model, if that is more).
+whether 0 <= alpha_i <= C c_i, and how far the stored w_alpha is from this one. Plain NumPy and SciPy products, many
+models a pass, and nothing from ``maths``: a mistake there must not be able to hide here. Memory: the costs, a shard a
+worker, and ``BATCH_BYTES`` for the models (or one model, if that is more).
 """
 
 from __future__ import annotations
@@ -34,24 +34,28 @@ Entries = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Model:
-    """(w, alpha) at C as they are stored: index and value of what is not zero."""
+    """A model as it is stored, index and value of what is not zero; w_alpha is w unless it is stored apart."""
 
     c: float
     w: Entries
     alpha: Entries
+    w_alpha: Entries
 
 
 @dataclass(frozen=True)
 class Values:
     """What a model is worth. ``outside`` is the first row whose alpha is not in its box, with alpha and C c_i.
 
-    ``blur`` bounds what the rounding of margins can do to P; ``magnitude`` is what is added up for D before terms
-    cancel, sum alpha_i + |w_alpha| sum alpha_i |z_i|.
+    ``apart`` is |w_alpha as stored - w_alpha|. What differences are judged by: ``blur`` bounds what the rounding of
+    margins can do to P; ``reach`` = sum alpha_i |z_i| is the magnitude of w_alpha's terms, most of which cancel, and
+    ``magnitude`` = sum alpha_i + |w_alpha| reach that of D's.
     """
 
     primal: float
     dual: float
+    apart: float
     blur: float
+    reach: float
     magnitude: float
     n_free: int
     n_upper: int
@@ -66,10 +70,12 @@ class Values:
 def read_model(path: Path, n_rows: int, n_features: int) -> Model:
     """Read a model that must fit the data; RunError says what is wrong with it."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             if (shape := (int(stored["n_rows"]), int(stored["n_features"]))) != (n_rows, n_features):
                 raise ValueError(f"it has {shape[0]} rows and {shape[1]} features, the data {n_rows} and {n_features}")
-            return Model(float(stored["c"]), _entries(stored, "w", n_features), _entries(stored, "alpha", n_rows))
+            w, alpha = _entries(stored, "w", n_features), _entries(stored, "alpha", n_rows)
+            w_alpha = _entries(stored, "w_alpha", n_features) if "w_alpha_index" in stored else w
+            return Model(float(stored["c"]), w, alpha, w_alpha)
     except (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise RunError(f"the model is missing or damaged ({error})") from error
 
@@ -115,10 +121,10 @@ def _shard_costs(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, 
 
 
 def batch_size(data: Dataset, workers: int) -> int:
-    """Return how many models a pass may take: w, w_alpha, alpha, and what the workers hold for their shards."""
+    """Return how many models a pass may take: alpha, w, w_alpha twice, and what the workers hold for their shards."""
     rows = max(shard.n_rows for shard in data.shards)
     features = min(data.n_features, max(shard.nnz for shard in data.shards))
-    a_model = 8 * (data.n_rows + 2 * data.n_features + workers * (6 * rows + 4 * features))
+    a_model = 8 * (data.n_rows + 3 * data.n_features + workers * (6 * rows + 4 * features))
     return max(1, BATCH_BYTES // a_model)
 
 
@@ -143,11 +149,15 @@ def recompute(
         hinge, blur, alpha_sum, reach, free, upper = total
         primal, dual = w_square / 2 + c * hinge, alpha_sum - square / 2
         magnitude = alpha_sum + np.sqrt(square) * reach
+        w_alpha -= _columns([m.w_alpha for m in models], data.n_features)
+        apart = np.sqrt(np.einsum("ij,ij->j", w_alpha, w_alpha))
     return [
         Values(
             primal=float(primal[k]),
             dual=float(dual[k]),
+            apart=float(apart[k]),
             blur=float(c[k] * blur[k]),
+            reach=float(reach[k]),
             magnitude=float(magnitude[k]),
             n_free=int(free[k]),
             n_upper=int(upper[k]),
@@ -182,7 +192,8 @@ def _shard_sums(
         f = y * (x @ w[features])
         blur = EPS * (np.diff(x.indptr)[:, None] + 2.0) * (1.0 + np.outer(norms, w_norm))
         hinge, blur = cost @ np.maximum(0.0, 1.0 - f), cost @ np.where(f < 1.0 + blur, blur, 0.0)
-        sums = np.array([hinge, blur, a.sum(axis=0), norms @ a, free.sum(axis=0), upper.sum(axis=0)])
+        alpha_sum = np.ascontiguousarray(a.T).sum(axis=1)  # in this order NumPy adds in pairs: equal terms add no bias
+        sums = np.array([hinge, blur, alpha_sum, norms @ a, free.sum(axis=0), upper.sum(axis=0)])
     first = np.where(outside.any(axis=0), mine.start + outside.argmax(axis=0), costs.size)
     return features, x.T @ (y * a), sums, first
 

@@ -1,14 +1,15 @@
 """Verify a run: every certificate computed again from the stored model and all rows, and compared with what was said.
 
 A step holds when its model is whole and for the C that the step names, alpha is feasible, P, D and the relative gap are
-those in steps.jsonl but for rounding, the gap is within the run's ``tol``, the counts agree, and C ascends. Then, and
-whatever made the model, P_C(w) is at most (relative gap) x P above the optimum.
+those in steps.jsonl but for rounding, the gap is within the run's ``tol``, w_alpha is sum alpha_i z_i, the counts are
+right, and C ascends. Then, whatever made the model, P_C(w) is at most (relative gap) x P above the optimum.
 
-What rounding may do is bounded, not guessed. A margin: by its number of products; C multiplies that, so that on
-separable data at C = 10^6 two honest values of P differ by 10^-9 and more. A sum of k terms: by 16 sqrt(k) roundings of
-the magnitudes that are added up (Higham, Mary, "A new approach to probabilistic rounding error analysis", 2019), where
-k is rows x steps, as the run carries w_alpha from step to step. The box is compared exactly: solvers clip alpha to the
-float64 product C c_i.
+What rounding may do is bounded. A margin: by its number of products; C multiplies that, so that on separable data at
+C = 10^6 two honest values of P differ by 10^-9 and more. A sum over n rows: by n EPS/2 of the magnitudes that are added
+up, in the run and here. The run then carries w_alpha from step to step, which adds up by chance: 16 EPS sqrt(n steps)
+(the law is Higham's and Mary's, "A new approach to probabilistic rounding error analysis", 2019). Measured on a9a,
+mushrooms and breast cancer: at most 3 % of all that. The box is compared exactly: solvers clip alpha to the float64
+product C c_i.
 """
 
 from __future__ import annotations
@@ -61,10 +62,7 @@ def verify(
     run = open_run(path)
     if not 0 <= (step or 0) < len(run.steps):
         raise RunError(f"{run.path}: there is no step {step or 0}; the run has {len(run.steps)} finished steps")
-    found = [finding for each in (run, *_folds(run)) for finding in _verify_run(engine, each, data, step, listen)]
-    if run.header["status"] != "finished":
-        listen(Note(f"{run.path}: the run is not finished; these are its {len(run.steps)} steps so far"))
-    return found
+    return [finding for each in (run, *_folds(run)) for finding in _verify_run(engine, each, data, step, listen)]
 
 
 def _folds(run: Run) -> Iterator[Run]:
@@ -79,8 +77,6 @@ def _folds(run: Run) -> Iterator[Run]:
         changed = asked.difference(fold.spec)
         if changed:
             raise RunError(f"{folder}: the fold has other settings than its run ({changed}); train again")
-        if scored and len(fold.steps) != len(run.steps):
-            raise RunError(f"{folder}: the fold has {len(fold.steps)} steps of {len(run.steps)}; train again")
         yield fold
 
 
@@ -88,6 +84,7 @@ def _verify_run(engine: Engine, run: Run, data: Dataset, step: int | None, liste
     if run.header["data"]["fingerprint"] != data.fingerprint:
         origin = run.header["data"].get("path")
         raise RunError(f"{run.path}: was made from other data ({origin}) than {data.path}; verify it with those")
+    _expect_all_steps(run, listen)
     steps = run.steps if step is None else run.steps[step : step + 1]
     costs = effective_costs(engine, data, run.spec)
     size = batch_size(data, engine.backend.workers)
@@ -96,6 +93,17 @@ def _verify_run(engine: Engine, run: Run, data: Dataset, step: int | None, liste
     for first in range(0, len(steps), size):
         found += _verify_batch(engine, run, data, costs, steps[first : first + size], seen)
     return found
+
+
+def _expect_all_steps(run: Run, listen: Listener) -> None:
+    """Raise RunError if a finished run lacks a step of its grid, or the one it calls the best."""
+    count, grid = len(run.steps), run.spec.grid
+    if run.header["status"] != "finished":
+        listen(Note(f"{run.path}: the run is not finished; it has {count} steps so far"))
+        return
+    expected = len(set(grid)) if grid else run.header["best_step"] + 1
+    if count < expected:
+        raise RunError(f"{run.path}: says it is finished, but has {count} steps of {expected} or more; train again")
 
 
 def _verify_batch(
@@ -118,7 +126,7 @@ def _verify_batch(
             found.append(Finding(str(run.path), n, c, None, None, None, problems[n]))
             continue
         before = _c_of(run.steps[n - 1]) if n else 0.0
-        rounding = 16 * EPS * math.sqrt(data.n_rows * (n + 1))
+        rounding = EPS * (data.n_rows + 16 * math.sqrt(data.n_rows * (n + 1)))
         claim = Claim(step.facts, before, trained, run.spec.tol, rounding)
         problem = next(claim.problems(models[n].c, worth[n]), "")
         primal, dual, gap = (_finite(x) for x in (worth[n].primal, worth[n].dual, worth[n].relative_gap))
@@ -169,6 +177,8 @@ class Claim:
         yield from self._differences("relative_gap", found.relative_gap, slack)
         if not found.relative_gap <= self.tol + slack:
             yield f"the relative gap {found.relative_gap:.6g} is above the run's tol {self.tol:g}"
+        if not found.apart <= self.rounding * found.reach:
+            yield f"the stored w or w_alpha is {found.apart:.3g} apart from sum alpha_i z_i"
         yield from self._differences("n_rows", self.trained)
         yield from self._differences("n_free", found.n_free)
         yield from self._differences("n_upper", found.n_upper)
