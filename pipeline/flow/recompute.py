@@ -5,8 +5,8 @@ For each model (w, alpha) at C, with effective costs c_i (0 for rows that were n
     P = |w|^2/2 + C sum c_i max(0, 1 - y_i x_i.w),    D = sum alpha_i - |w_alpha|^2/2,    w_alpha = sum alpha_i y_i x_i,
 
 whether 0 <= alpha_i <= C c_i, and how far the stored w_alpha is from this one. Plain NumPy and SciPy products, many
-models a pass, and nothing from ``maths``: a mistake there must not be able to hide here. Memory: the costs, a shard a
-worker, and ``BATCH_BYTES`` for the models (or one model, if that is more).
+models a pass, and nothing from ``maths``: a mistake there must not be able to hide here. Memory: the costs, a few
+copies of a shard a worker, and ``BATCH_BYTES`` for the models (or one model, if that is more).
 """
 
 from __future__ import annotations
