@@ -14,12 +14,14 @@ from pipeline.cli.datasets import datasets
 from pipeline.cli.ingest import ingest_command
 from pipeline.cli.path import path_command
 from pipeline.cli.train import screen_command, train_command
+from pipeline.cli.verify import verify_command
 from pipeline.errors import SieveError
 
 EXAMPLES = """
 \b
 Examples:
   svmsieve path breast_cancer --out run               # the whole regularisation path, certified
+  svmsieve verify run breast_cancer                   # every certificate, computed again
   svmsieve ingest clicks-*.svm.gz --out clicks        # any format to shards, streaming
   svmsieve datasets describe clicks                   # what is in them
   svmsieve datasets make url-like --scale 0.01 --out small-url
@@ -40,6 +42,7 @@ app.add_command(ingest_command)
 app.add_command(path_command)
 app.add_command(train_command)
 app.add_command(screen_command)
+app.add_command(verify_command)
 app.add_command(datasets)
 
 

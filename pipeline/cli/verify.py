@@ -1,0 +1,81 @@
+"""``svmsieve verify``: is every certificate of a run what it says?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli.options import quiet_option, reading_options, workers_option
+from pipeline.cli.path import opened
+from pipeline.cli.progress import counted, progress
+from pipeline.errors import RunError
+
+if TYPE_CHECKING:
+    from pipeline.flow.verify import Finding
+
+EXAMPLES = """
+\b
+Examples:
+  svmsieve verify run breast_cancer
+  svmsieve verify run shards --step 12 --json
+  svmsieve verify run rows.svm --bias 1               # read the data as svmsieve path did
+  svmsieve verify run shards --scheduler tcp://scheduler:8786
+"""
+
+
+class StepNumber(click.ParamType):
+    """The number of a step, or ``all``."""
+
+    name = "step"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        """Read a step; all is None."""
+        if value == "all":
+            return None
+        if not str(value).isdecimal():
+            self.fail(f"{value!r} is neither the number of a step nor all", param, ctx)
+        return int(value)
+
+
+@click.command("verify", epilog=EXAMPLES)
+@click.argument("run")
+@click.argument("data")
+@click.option("--step", type=StepNumber(), default="all", show_default=True, metavar="N|all", help="Which models.")
+@click.option(
+    "--scheduler", default="threads", show_default=True, help="threads, processes, inline, or tcp://host:port."
+)
+@workers_option
+@reading_options
+@click.option("--json", "as_json", is_flag=True, help="Print every step's recomputed values as JSON.")
+@quiet_option
+def verify_command(run: str, data: str, step: int | None, as_json: bool, quiet: bool, **options: Any) -> None:
+    """Compute every certificate of RUN again, from its stored models and all rows of DATA.
+
+    Primal, dual and gap are recomputed by code that training does not use, and compared with what the run says; folds
+    of a cross-validation are verified too. Exit code 1 if a certificate does not hold.
+    """
+    from pipeline.engine.engine import Engine
+    from pipeline.flow.verify import verify
+
+    with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
+        found = verify(engine, run, opened(data, options, listen), step, listen)
+    failed = [finding for finding in found if not finding.holds]
+    if as_json:
+        steps = [asdict(finding) | {"holds": finding.holds} for finding in found]
+        click.echo(json.dumps({"run": run, "holds": not failed, "findings": steps}))
+    if failed:
+        more = f" (and {counted(len(failed) - 1, 'more step')})" if len(failed) > 1 else ""
+        raise RunError(f"{failed[0]}{more}; do not trust the run: train again into another --out")
+    if not as_json:
+        for name, group in groupby(found, key=lambda finding: finding.run):
+            _show(name, list(group))
+
+
+def _show(run: str, found: list[Finding]) -> None:
+    worst = max(finding.relative_gap or 0.0 for finding in found)
+    verb = "holds" if len(found) == 1 else "hold"
+    click.echo(f"{run}: {counted(len(found), 'certificate')} {verb} (largest relative gap {worst:.1e})")
