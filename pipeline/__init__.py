@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipeline.engine.engine import Engine
     from pipeline.flow.describe import describe
     from pipeline.flow.passes import cost_sum, gather, margins
+    from pipeline.flow.predict import predict
 
 _HOME = {
     "Dataset": "pipeline.data.dataset",
@@ -31,6 +32,7 @@ _HOME = {
     "cost_sum": "pipeline.flow.passes",
     "gather": "pipeline.flow.passes",
     "margins": "pipeline.flow.passes",
+    "predict": "pipeline.flow.predict",
 }
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "ingest",
     "margins",
     "open_dataset",
+    "predict",
 ]
 __version__ = _version("svmsieve")
 

@@ -13,6 +13,7 @@ import click
 from pipeline.cli.datasets import datasets
 from pipeline.cli.ingest import ingest_command
 from pipeline.cli.path import path_command
+from pipeline.cli.predict import predict_command
 from pipeline.errors import SieveError
 
 EXAMPLES = """
@@ -37,6 +38,7 @@ def app() -> None:
 
 app.add_command(ingest_command)
 app.add_command(path_command)
+app.add_command(predict_command)
 app.add_command(datasets)
 
 
