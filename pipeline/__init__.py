@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pipeline.data.inputs import open_dataset
     from pipeline.engine.engine import Engine
     from pipeline.flow.describe import describe
+    from pipeline.flow.export import load_sklearn
     from pipeline.flow.passes import cost_sum, gather, margins
     from pipeline.flow.predict import predict
 
@@ -29,6 +30,7 @@ _HOME = {
     "open_dataset": "pipeline.data.inputs",
     "Engine": "pipeline.engine.engine",
     "describe": "pipeline.flow.describe",
+    "load_sklearn": "pipeline.flow.export",
     "cost_sum": "pipeline.flow.passes",
     "gather": "pipeline.flow.passes",
     "margins": "pipeline.flow.passes",
@@ -43,6 +45,7 @@ __all__ = [
     "describe",
     "gather",
     "ingest",
+    "load_sklearn",
     "margins",
     "open_dataset",
     "predict",

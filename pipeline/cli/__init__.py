@@ -11,6 +11,7 @@ from typing import NoReturn
 import click
 
 from pipeline.cli.datasets import datasets
+from pipeline.cli.export import export_command
 from pipeline.cli.ingest import ingest_command
 from pipeline.cli.path import path_command
 from pipeline.cli.predict import predict_command
@@ -39,6 +40,7 @@ def app() -> None:
 app.add_command(ingest_command)
 app.add_command(path_command)
 app.add_command(predict_command)
+app.add_command(export_command)
 app.add_command(datasets)
 
 
