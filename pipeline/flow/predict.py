@@ -3,7 +3,8 @@
     run -> weights on these data -> [x_i . w, shard after shard] -> Parquet, and how good the predictions are
 
 The file's row groups have ``GROUP`` rows whatever the shards are, so its bytes depend on the rows and the model alone.
-In memory are the results of a few shards, and 9 bytes a row for the scores at the end: an AUC needs every row.
+In memory are the results of a few shards and 9 bytes a row, because an AUC needs every row; sorting them in the end
+takes about 50 bytes a row for a moment.
 """
 
 from __future__ import annotations
