@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from pipeline.data.inputs import open_dataset
     from pipeline.engine.engine import Engine
     from pipeline.flow.describe import describe
+    from pipeline.flow.export import load_sklearn
     from pipeline.flow.fit import fit_path
     from pipeline.flow.passes import cost_sum, gather, margins
+    from pipeline.flow.predict import predict
     from pipeline.flow.run_directory import open_run
     from pipeline.flow.screen import screen
 
@@ -34,9 +36,11 @@ _HOME = {
     "fit_path": "pipeline.flow.fit",
     "open_run": "pipeline.flow.run_directory",
     "screen": "pipeline.flow.screen",
+    "load_sklearn": "pipeline.flow.export",
     "cost_sum": "pipeline.flow.passes",
     "gather": "pipeline.flow.passes",
     "margins": "pipeline.flow.passes",
+    "predict": "pipeline.flow.predict",
 }
 
 __all__ = [
@@ -48,9 +52,11 @@ __all__ = [
     "fit_path",
     "gather",
     "ingest",
+    "load_sklearn",
     "margins",
     "open_dataset",
     "open_run",
+    "predict",
     "screen",
 ]
 __version__ = _version("svmsieve")

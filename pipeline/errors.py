@@ -46,6 +46,10 @@ class RunError(SieveError, ValueError):
     """A run directory that is locked, damaged, unfinished or belongs to other data or settings."""
 
 
+class OutputError(SieveError, OSError):
+    """A result that cannot be written where the user wants it."""
+
+
 class BudgetError(SieveError, MemoryError):
     """A job that cannot fit into the memory it may use."""
 

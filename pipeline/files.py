@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from pipeline.errors import RunError, SieveError
+from pipeline.errors import OutputError, SieveError
 
 _NO_LOCKS_HERE = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # NFS and the like
 
@@ -26,6 +26,33 @@ def write_json(path: Path, item: Any) -> None:
         os.fsync(stream.fileno())
     temporary.replace(path)
     sync_directory(path.parent)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a stream whose bytes become the file ``path``, all at once at the end; a failure leaves what was there.
+
+    The temporary name holds the process id: two programs that write the same file do not meet in it.
+    """
+    if path.is_dir():
+        raise OutputError(f"{path}: is a directory; name a file as --out")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            with temporary.open("wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_directory(path.parent)
+    except OSError as error:
+        if isinstance(error, SieveError):
+            raise
+        reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+        raise OutputError(f"{path}: cannot be written ({reason}); choose another --out or make room") from error
 
 
 def sync_directory(directory: Path) -> None:
@@ -58,19 +85,3 @@ def _lock(descriptor: int, busy: SieveError) -> None:
     except OSError as error:
         if error.errno not in _NO_LOCKS_HERE:
             raise
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary name beside ``path``; what was written there takes its place at the end, all at once."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        yield temporary
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise RunError(f"{path}: cannot be written ({reason}); nothing was changed there") from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -11,8 +11,10 @@ from typing import NoReturn
 import click
 
 from pipeline.cli.datasets import datasets
+from pipeline.cli.export import export_command
 from pipeline.cli.ingest import ingest_command
 from pipeline.cli.path import path_command
+from pipeline.cli.predict import predict_command
 from pipeline.cli.train import screen_command, train_command
 from pipeline.cli.verify import verify_command
 from pipeline.errors import SieveError
@@ -43,6 +45,8 @@ app.add_command(path_command)
 app.add_command(train_command)
 app.add_command(screen_command)
 app.add_command(verify_command)
+app.add_command(predict_command)
+app.add_command(export_command)
 app.add_command(datasets)
 
 

@@ -81,7 +81,7 @@ class StoredModel:
 
     def __getitem__(self, key: str) -> np.ndarray:
         try:
-            with np.load(self.path, allow_pickle=False) as stored:
+            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 return stored[key]
         except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
             raise _damaged(self.path, error) from error
@@ -109,8 +109,11 @@ class StoredModel:
 
     def w_alpha(self) -> np.ndarray | None:
         """The vector sum alpha_i z_i if it was stored apart from w."""
-        with np.load(self.path, allow_pickle=False) as stored:
-            apart = "w_alpha_index" in stored.files
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                apart = "w_alpha_index.npy" in archive.namelist()
+        except (OSError, zipfile.BadZipFile, EOFError) as error:
+            raise _damaged(self.path, error) from error
         return self._dense("w_alpha", "n_features") if apart else None
 
     def verdicts(self) -> np.ndarray:

@@ -22,6 +22,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Listener, Note, StepProgress, silent
+from pipeline.flow.linear_model import trained_on
 from pipeline.flow.memory_meter import MemoryMeter
 from pipeline.flow.passes import products, row_sum
 from pipeline.flow.point import Certifier, Point
@@ -59,8 +60,8 @@ def run_path(
     about = describe_data(data) | ({"validation": validation.fingerprint} if validation else {})
     if reference is not None:
         about["reference"] = {"c": reference.c, "fingerprint": reference.fingerprint}
-    if validation is not None and validation.n_features > data.n_features:
-        raise SpecError(f"the validation data have {validation.n_features:,} features, the data {data.n_features:,}")
+    if validation is not None:
+        trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
     with writing(out, spec, about, versions()) as writer:
         if writer.header["status"] != "finished":
             with MemoryMeter() as meter:
@@ -116,6 +117,7 @@ class PathRun:
         earlier = self.writer.header.get("seconds", 0.0)
         self.writer.update(
             status="finished",
+            n_steps=len(found),
             best_step=best(found, self.spec.select),
             peak_memory=meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,
@@ -246,17 +248,18 @@ class PathRun:
 
     def _write(self, step: Step) -> None:
         point, facts = step.point, dict(step.facts)
-        facts["scores"] = self._scores(point.w)
+        facts["scores"] = self._scores(point)
         apart = None if point.w_alpha is point.w else point.w_alpha
         line = self.writer.append(facts, point.w, self.arrays.alpha, self.arrays.verdicts, apart)
         self._report(line, done=True)
 
-    def _scores(self, w: np.ndarray) -> dict[str, float] | None:
+    def _scores(self, point: Point) -> dict[str, float] | None:
         """Score the rows left out of training, or the validation data."""
         if self.validation is not None:
             f = np.empty(self.validation.n_rows)
             labels = np.concatenate([np.array(shard.load().labels) for shard in self.validation.shards])
-            products(self.engine, self.validation, [w[: self.validation.n_features].copy()], [f])
+            model = trained_on(self.data, self.writer.folder, point.c, point.w)
+            products(self.engine, self.validation, [model.weights_on(self.validation)], [f])
             return scores(f, labels)
         if self.arrays.trained == self.arrays.n_rows:
             return None

@@ -84,12 +84,13 @@ class Run:
         """The step with the best score, the last one if nothing was scored."""
         if not self.steps:
             raise RunError(f"{self.path}: the run has no finished step; run the same svmsieve path again")
-        return self.steps[self.header.get("best_step", len(self.steps) - 1)]
+        return self.steps[min(self.header.get("best_step", len(self.steps) - 1), len(self.steps) - 1)]
 
     def at(self, c: float | None) -> StepView:
         """Return the step with this C, or the best one; a C between two steps belongs to the one before."""
+        best = self.best
         if c is None:
-            return self.best
+            return best
         exact = [step for step in self.steps if abs(step.c - c) <= 1e-12 * c]
         below = exact or [step for step in self.steps if step.c <= c]
         if not below:
@@ -166,6 +167,8 @@ def writing(path: str | Path, spec: PathSpec, data: dict[str, Any], versions: di
             header = _matching_header(folder, spec, data, versions)
             steps = _keep_whole_steps(folder)
             writer = RunWriter(folder, header, steps)
+            if header["status"] == "finished" and len(steps) < header["n_steps"]:
+                writer.update(status="running")  # models were lost since: the missing steps are trained again
             try:
                 yield writer
             finally:

@@ -71,7 +71,7 @@ def screen(data: Dataset, step: StepView, c: float, rule: str = "it", scheduler:
 def screen_to(out: str | Path, found: Screening) -> dict[int, int]:
     """Write verdict, lower and upper of every row to a Parquet file; return how many rows have which verdict."""
     counts = dict.fromkeys((KEEP, ZERO, UPPER), 0)
-    with replacing(Path(out)) as temporary, pq.ParquetWriter(temporary, SCHEMA) as writer:
+    with replacing(Path(out)) as stream, pq.ParquetWriter(stream, SCHEMA) as writer:
         for part in found.parts():
             found.arrays.verdicts[sum(counts.values()) :][: part.verdicts.size] = part.verdicts
             writer.write_batch(pa.record_batch([part.verdicts, part.lower, part.upper], schema=SCHEMA))

@@ -8,7 +8,7 @@ these are inside the margin, as they are proven to be at the optimum: so the opt
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def survivors_to(out: str | Path, engine: Engine, data: Dataset, found: Screenin
     k = float(upper.sum())
     costs = arrays.costs[kept]
     shared = None if costs.size and np.ptp(costs) > 0.0 else float(costs[0]) if costs.size else 1.0
-    with replacing(Path(out)) as temporary, temporary.open("w", encoding="ascii") as stream:
+    with replacing(Path(out)) as stream:
         for indptr, indices, values, labels, _, _ in stream_rows(engine, data, kept):
             sign_rows(indptr, values, labels)
             _write(stream, "+1", indptr, indices, values)
@@ -42,13 +42,13 @@ def survivors_to(out: str | Path, engine: Engine, data: Dataset, found: Screenin
             at = np.flatnonzero(folded)
             _write(stream, "-1", np.array([0, at.size]), at, folded[at])
     if shared is None:
-        with replacing(Path(f"{out}.weight")) as temporary, temporary.open("w", encoding="ascii") as stream:
-            stream.writelines(f"{cost!r}\n" for cost in [*costs.tolist(), *([k] if k > 0.0 else [])])
+        with replacing(Path(f"{out}.weight")) as stream:
+            stream.writelines(f"{cost!r}\n".encode() for cost in [*costs.tolist(), *([k] if k > 0.0 else [])])
     return costs.size, k, shared
 
 
-def _write(stream: TextIO, label: str, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> None:
+def _write(stream: BinaryIO, label: str, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> None:
     places, numbers = (indices + 1).tolist(), values.astype(np.float64).tolist()
     for start, end in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
         pairs = "".join(f" {j}:{x!r}" for j, x in zip(places[start:end], numbers[start:end], strict=True))
-        stream.write(f"{label}{pairs}\n")
+        stream.write(f"{label}{pairs}\n".encode())

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline import files
 from pipeline.cli import main
 from pipeline.data import directory
 from pipeline.data.dataset import open_shards
@@ -330,7 +331,7 @@ def test_a_lock_on_a_directory_that_was_renamed_is_no_lock(tmp_path, monkeypatch
     source, out = write_rows(tmp_path / "rows.svm", 30, 1), tmp_path / "out"
     first = new_directory(out)
     opened = first.__enter__()
-    lock = directory._lock
+    lock = files._lock
 
     def finish_first(descriptor: int, busy: str) -> None:
         monkeypatch.undo()
@@ -341,7 +342,7 @@ def test_a_lock_on_a_directory_that_was_renamed_is_no_lock(tmp_path, monkeypatch
         first.__exit__(None, None, None)
         lock(descriptor, busy)
 
-    monkeypatch.setattr(directory, "_lock", finish_first)
+    monkeypatch.setattr(files, "_lock", finish_first)
     with pytest.raises(DatasetError, match="another svmsieve is writing there"), new_directory(out, overwrite=True):
         pytest.fail("locked a directory that is not the partial one any more")
     assert open_shards(out).n_rows == 30

@@ -1,0 +1,52 @@
+"""``svmsieve export``: a model of a run as a file that other programs read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pipeline.cli.predict import c_option
+from pipeline.cli.progress import counted, progress
+
+EXAMPLES = """
+\b
+Examples:
+  svmsieve export run --out svm.model                    # for LIBLINEAR's predict
+  svmsieve export run --c 0.1 --out svm.npz --as sklearn # svm = pipeline.load_sklearn("svm.npz")
+  svmsieve export run --out weights.npz                  # c, w, bias and labels as arrays
+"""
+KINDS = ("liblinear", "sklearn", "npz")
+SUFFIXES = {".model": "liblinear", ".txt": "liblinear", ".npz": "npz"}
+
+
+@click.command("export", epilog=EXAMPLES)
+@click.argument("run")
+@click.option("--out", required=True, metavar="FILE", help="The file to write; an old one is replaced at once.")
+@c_option
+@click.option(
+    "--as",
+    "kind",
+    type=click.Choice(KINDS),
+    help="What to write [default: liblinear for .model and .txt, npz for .npz].",
+)
+def export_command(run: str, out: str, c: float | None, kind: str | None) -> None:
+    """Write a model of RUN for other programs: LIBLINEAR, scikit-learn, or anything that reads npz.
+
+    A bias of the training data becomes LIBLINEAR's -B and scikit-learn's intercept. LIBLINEAR's labels are integers:
+    others are written as +1 and -1, and a line says so.
+    """
+    from pipeline.flow.export import export
+    from pipeline.flow.linear_model import model_of
+    from pipeline.flow.run_directory import open_run
+
+    kind = kind or SUFFIXES.get(Path(out).suffix.lower())
+    if kind is None:
+        problem = f"--out {out} does not tell the format; pass --as {', '.join(KINDS[:-1])} or {KINDS[-1]}"
+        raise click.UsageError(problem, click.get_current_context())
+    model = model_of(open_run(run), c)
+    with progress() as listen:
+        export(model, Path(out), kind, listen)
+    bias = f" and a bias of {model.bias:g}" if model.bias else ""
+    features = counted(model.weights.size, "feature")
+    click.echo(f"{out}: {kind}, step {model.step} (C = {model.c:.6g}), {features}{bias}")

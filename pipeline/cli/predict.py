@@ -1,0 +1,67 @@
+"""``svmsieve predict``: scores and labels of any data from a model of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.cli.options import quiet_option, reading_options, workers_option
+from pipeline.cli.path import opened
+from pipeline.cli.progress import progress
+
+EXAMPLES = """
+\b
+Examples:
+  svmsieve predict run test.svm --out predictions.parquet
+  svmsieve predict run test-shards --out predictions.parquet --c 0.1 --json
+  svmsieve predict run test.csv --bias 1 --label-column clicked --out predictions.parquet
+"""
+SHOWN = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "auc": "AUC", "f1": "F1"}
+
+c_option = click.option(
+    "--c", type=float, metavar="C", help="The model at this C, or at the step before it [default: the best step]."
+)
+
+
+@click.command("predict", epilog=EXAMPLES)
+@click.argument("run")
+@click.argument("data")
+@click.option("--out", required=True, metavar="FILE", help="The Parquet file to write; an old one is replaced at once.")
+@c_option
+@click.option(
+    "--scheduler", default="threads", show_default=True, help="threads, processes, inline, or tcp://host:port."
+)
+@workers_option
+@reading_options
+@quiet_option
+@click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
+def predict_command(
+    run: str, data: str, out: str, c: float | None, scheduler: str, quiet: bool, as_json: bool, **options: Any
+) -> None:
+    """Predict every row of DATA with a model of RUN, in row order, streaming.
+
+    The file has the columns score (x . w), label and truth, both as the labels of the training data: a class that
+    stands for several is -1 or +1. DATA may have fewer features than the model (they are 0) or more (no training row
+    had them: their weight is 0, and a line says so); its bias must be the one of the training data.
+    """
+    from pipeline.engine.engine import Engine
+    from pipeline.flow.linear_model import model_of
+    from pipeline.flow.predict import write_predictions
+    from pipeline.flow.run_directory import open_run
+
+    target, given = Path(out).resolve(), Path(data).resolve()
+    if given == target or (given.is_dir() and given in target.parents):
+        raise click.UsageError(f"--out {out} is in DATA itself; choose another", click.get_current_context())
+    model = model_of(open_run(run), c)
+    with progress(quiet) as listen, Engine(scheduler, options["workers"]) as engine:
+        source = opened(data, options, listen)
+        found = write_predictions(engine, model, source, Path(out), listen)
+    if as_json:
+        facts = {"out": out, "run": run, "step": model.step, "c": model.c, "rows": source.n_rows}
+        click.echo(json.dumps(facts | {"scores": found}))
+        return
+    shown = ", ".join(f"{name} {found[key]:.4f}" for key, name in SHOWN.items())
+    click.echo(f"{out}: {source.n_rows:,} rows by step {model.step} (C = {model.c:.6g}): {shown}")
