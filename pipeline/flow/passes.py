@@ -25,8 +25,8 @@ def margins(engine: Engine, data: Dataset, w: np.ndarray) -> np.ndarray:
     """Return f_i = z_i . w for all rows, in row order."""
     if w.shape != (data.n_features,):
         raise ValueError(f"w has shape {w.shape}, but the data have {data.n_features} features")
-    f = engine.reduce(_shard_margins, data.shards, _concatenate, np.ascontiguousarray(w, dtype=np.float64))
-    assert f.shape == (data.n_rows,)
+    f = np.empty(data.n_rows)
+    products(engine, data, [np.ascontiguousarray(w, dtype=np.float64)], [f])
     return f
 
 
@@ -67,38 +67,63 @@ class Gathered:
     rows: np.ndarray
 
 
-def gather(engine: Engine, data: Dataset, selected: np.ndarray, size: tuple[int, bool] | None = None) -> Gathered:
+def gather(
+    engine: Engine, data: Dataset, selected: np.ndarray, lengths: np.ndarray | None = None, wide: bool | None = None
+) -> Gathered:
     """Gather the rows where the boolean mask ``selected`` is true, in row order.
 
-    The result is sized exactly by its number of nonzeros and whether values need 64 bits, both from a first look unless
-    ``size`` tells; the rows are then copied into it as shards come in.
+    The rows' lengths and whether values need 64 bits come from a first look at the data unless they are given. Then the
+    result is sized exactly and filled: in place by tasks of this process, piece by piece from elsewhere.
     """
     if selected.shape != (data.n_rows,) or selected.dtype != np.bool_:
         raise ValueError(f"the mask must be boolean with {data.n_rows} entries")
     shards = [s for s in data.shards if selected[s.first_row : s.first_row + s.n_rows].any()]
-    rows = np.flatnonzero(selected)
-    if size is None:
-        size = engine.reduce(_shard_size, shards, _total_size, selected) if shards else (0, False)
-    nnz, wide = size
+    if lengths is None or wide is None:
+        sizes = engine.reduce(_shard_size, shards, _joined, selected) if shards else []
+    else:
+        sizes = [_size(lengths[s.first_row : s.first_row + s.n_rows], s, selected, wide) for s in shards]
+    n, nnz = (sum(size[k] for size in sizes) for k in (0, 1))
     index_type = np.int32 if nnz <= np.iinfo(np.int32).max else np.int64
-    indptr, indices = np.zeros(rows.size + 1, index_type), np.empty(nnz, index_type)
-    values = np.empty(nnz, np.float64 if wide else np.float32)
-    labels, costs, norms = np.empty(rows.size, np.int8), np.empty(rows.size), np.empty(rows.size)
-    row = entry = 0
-    for piece in stream_rows(engine, data, selected):
-        stop, end = row + piece[3].size, entry + piece[1].size
-        indptr[row + 1 : stop + 1] = piece[0][1:] + index_type(entry)
-        indices[entry:end], values[entry:end] = piece[1], piece[2]
-        labels[row:stop], costs[row:stop], norms[row:stop] = piece[3:]
-        row, entry = stop, end
-    assert (row, entry) == (rows.size, nnz)
-    x = sp.csr_array((values, indices, indptr), shape=(rows.size, data.n_features))
-    return Gathered(x, labels, costs, norms, rows)
+    values = np.empty(nnz, np.float64 if any(size[2] for size in sizes) else np.float32)
+    out = np.zeros(n + 1, index_type), np.empty(nnz, index_type), values
+    about = np.empty(n, np.int8), np.empty(n), np.empty(n)
+    starts = np.zeros((2, len(sizes) + 1), np.int64)
+    starts[:, 1:] = np.cumsum([size[:2] for size in sizes], axis=0, dtype=np.int64).T if sizes else 0
+    places = [_Place(shard, int(row), int(entry)) for shard, row, entry in zip(shards, *starts[:, :-1], strict=True)]
+    if places and engine.backend.in_process:
+        engine.reduce(_fill, places, _nothing, selected, out, about)
+    elif places:
+        for place, piece in zip(places, stream_rows(engine, data, selected), strict=True):
+            place.put(piece, out, about)
+    x = sp.csr_array((out[2], out[1], out[0]), shape=(n, data.n_features))
+    return Gathered(x, *about, np.flatnonzero(selected))
 
 
-def _shard_margins(shard: Shard, w: np.ndarray) -> np.ndarray:
-    rows = shard.load()
-    return csr.margins(rows.indptr, rows.indices, rows.values, rows.labels, w)
+@dataclass(frozen=True)
+class _Place:
+    """Where the rows of a shard go in the result of ``gather``: from which row and which entry on."""
+
+    shard: Shard
+    row: int
+    entry: int
+
+    def put(self, piece: Sequence[np.ndarray], out: Sequence[np.ndarray], about: Sequence[np.ndarray]) -> None:
+        """Copy the rows of a shard to their place."""
+        stop, end = self.row + piece[3].size, self.entry + piece[1].size
+        out[0][self.row + 1 : stop + 1] = piece[0][1:] + self.entry
+        out[1][self.entry : end], out[2][self.entry : end] = piece[1], piece[2]
+        for array, part in zip(about, piece[3:], strict=True):
+            array[self.row : stop] = part
+
+
+def _fill(place: _Place, selected: np.ndarray, out: Sequence[np.ndarray], about: Sequence[np.ndarray]) -> None:
+    """Copy the selected rows of a shard to their place, with no copy in between."""
+    rows, shard = place.shard.load(), place.shard
+    chosen = np.flatnonzero(selected[shard.first_row : shard.first_row + shard.n_rows])
+    indptr, indices, values = out[0][place.row : place.row + chosen.size + 1], out[1], out[2]
+    csr.copy_rows((rows.indptr, rows.indices, rows.values), chosen, place.entry, (indptr, indices, values))
+    for array, source in zip(about, (rows.labels, rows.costs, rows.norms), strict=True):
+        array[place.row : place.row + chosen.size] = source[chosen]
 
 
 def stream_rows(engine: Engine, data: Dataset, selected: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
@@ -131,10 +156,15 @@ def _shard_cost_sum(shard: Shard) -> SparseVector:
     return csr.weighted_sum(rows.indptr, rows.indices, rows.values, rows.costs * rows.labels, rows.n_features)
 
 
-def _shard_size(shard: Shard, selected: np.ndarray) -> tuple[int, bool]:
+def _shard_size(shard: Shard, selected: np.ndarray) -> list[tuple[int, int, bool]]:
     rows = shard.load()
+    return [_size(np.diff(rows.indptr), shard, selected, bool(rows.values.dtype == np.float64))]
+
+
+def _size(lengths: np.ndarray, shard: Shard, selected: np.ndarray, wide: bool) -> tuple[int, int, bool]:
+    """Return how many rows of a shard are selected, how many nonzeros they have, and if values need 64 bits."""
     mine = selected[shard.first_row : shard.first_row + shard.n_rows]
-    return int(np.diff(rows.indptr)[mine].sum(dtype=np.int64)), rows.values.dtype == np.float64
+    return int(np.count_nonzero(mine)), int(lengths[mine].sum(dtype=np.int64)), wide
 
 
 def _shard_rows(shard: Shard, selected: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -145,19 +175,18 @@ def _shard_rows(shard: Shard, selected: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def _selected(rows: Rows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     nnz = int(np.diff(rows.indptr)[chosen].sum(dtype=np.int64))
-    indptr = np.zeros(chosen.size + 1, np.int32)
-    indices, values = np.empty(nnz, np.int32), np.empty(nnz, rows.values.dtype)
-    csr.select_rows(rows.indptr, rows.indices, rows.values, chosen, indptr, indices, values)
-    return indptr, indices, values
-
-
-def _concatenate(parts: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate(parts)
+    out = np.zeros(chosen.size + 1, np.int32), np.empty(nnz, np.int32), np.empty(nnz, rows.values.dtype)
+    csr.copy_rows((rows.indptr, rows.indices, rows.values), chosen, 0, out)
+    return out
 
 
 def _add_all(parts: Sequence[SparseVector]) -> SparseVector:
     return reduce(csr.add_sparse, parts)
 
 
-def _total_size(parts: Sequence[tuple[int, bool]]) -> tuple[int, bool]:
-    return sum(nnz for nnz, _ in parts), any(wide for _, wide in parts)
+def _joined(parts: Sequence[list[tuple[int, int, bool]]]) -> list[tuple[int, int, bool]]:
+    return [size for part in parts for size in part]
+
+
+def _nothing(parts: Sequence[None]) -> None:
+    """Merge results that are none."""

@@ -159,7 +159,7 @@ class PathRun:
             else:
                 step = self.stepper.step(last or self._before_first(), c, outlook, self._enough, self._report)
             self._write(step)
-            outlook = step.outlook if last else Outlook(step.outlook.theta)
+            outlook = step.outlook if last and last.c == step.facts["c_ref"] else Outlook(step.outlook.theta)
             last = step.point
 
     def _next(self, last: Point | None) -> float | None:
@@ -240,9 +240,10 @@ class PathRun:
         model.alpha(self.arrays.alpha)
         apart = model.w_alpha()
         point = self.certifier.point(facts["c"], w, w if apart is None else apart, facts["drift"])
-        if len(self.writer.steps) < 2 or facts["error"] is None:
+        number = len(self.writer.steps) - 2
+        if number < 0 or facts["error"] is None or self.writer.steps[number]["c"] != facts["c_ref"]:
             return point, Outlook(facts["theta"])
-        before = self.writer.model(len(self.writer.steps) - 2)
+        before = self.writer.model(number)
         products(self.engine, self.data, [before.w()], [self.arrays.before])
         return point, Outlook(facts["theta"], facts["error"], facts["c_ref"])
 

@@ -100,7 +100,7 @@ class WorkingRows:
     def _read(self, missing: np.ndarray) -> tuple[np.ndarray, Parts]:
         nnz = self._nonzeros(missing)
         self.read += nnz
-        found = gather(self.engine, self.data, missing, (nnz, self.arrays.wide))
+        found = gather(self.engine, self.data, missing, self.arrays.lengths, self.arrays.wide)
         csr.sign_rows(found.x.indptr, found.x.data, found.labels)
         return found.rows, (found.x.indptr, found.x.indices, found.x.data)
 

@@ -154,17 +154,23 @@ def add_sparse(a: SparseVector, b: SparseVector) -> SparseVector:
     return SparseVector(index[:n].copy(), value[:n].copy(), a.size)
 
 
+@inline
+def _copy_row(source, i, out, n, end):  # type: ignore[no-untyped-def]
+    """Copy row i of ``source`` to row n of ``out``, whose entries so far end at ``end``; return the new end."""
+    indptr, indices, values = source
+    for k in range(indptr[i], indptr[i + 1]):
+        out[1][end] = indices[k]
+        out[2][end] = values[k]
+        end += 1
+    out[0][n + 1] = end
+    return end
+
+
 @kernel
-def select_rows(indptr, indices, values, chosen, out_indptr, out_indices, out_values):  # type: ignore[no-untyped-def]
-    """Copy the chosen rows (by number) into arrays of the right size."""
-    end = 0
+def copy_rows(source, chosen, end, out):  # type: ignore[no-untyped-def]
+    """Copy the chosen rows (by number) into ``out`` from its entry ``end`` on; out's indptr is that of these rows."""
     for n in range(chosen.size):
-        i = chosen[n]
-        for k in range(indptr[i], indptr[i + 1]):
-            out_indices[end] = indices[k]
-            out_values[end] = values[k]
-            end += 1
-        out_indptr[n + 1] = end
+        end = _copy_row(source, chosen[n], out, n, end)
 
 
 @kernel
@@ -183,18 +189,6 @@ def add_rows(indptr, indices, values, coefficients, out):  # type: ignore[no-unt
         if coefficients[i] != 0.0:
             for k in range(indptr[i], indptr[i + 1]):
                 out[indices[k]] += coefficients[i] * np.float64(values[k])
-
-
-@inline
-def _copy_row(source, i, out, n, end):  # type: ignore[no-untyped-def]
-    """Copy row i of ``source`` to row n of ``out``, whose entries so far end at ``end``; return the new end."""
-    indptr, indices, values = source
-    for k in range(indptr[i], indptr[i + 1]):
-        out[1][end] = indices[k]
-        out[2][end] = values[k]
-        end += 1
-    out[0][n + 1] = end
-    return end
 
 
 @kernel
