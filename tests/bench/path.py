@@ -1,0 +1,136 @@
+"""The certified path against LIBLINEAR in memory: passes a certified C, working-set share, and time on the same C.
+
+The path runs as a user runs it (shards, default rule and solver, eps-path at tol 1e-4); only the loading of compiled
+code is done before, by a small path. LIBLINEAR trains cold on every ``--every``-th C of that path, on one matrix in
+memory, with the loosest -e of a list that reaches the same relative gap; the gap of its w is judged with the path's
+dual. Times are compared over the C where LIBLINEAR arrives; where it does not (its 300-sweep cap) its seconds are not
+counted and neither are ours.
+
+python -m tests.bench.path [--data a9a mushrooms ...] [--every 10] [--c-max 1e4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from liblinear.liblinearutil import parameter, problem, train
+
+import pipeline
+from pipeline.data.dataset import Dataset
+from pipeline.data.ingest import IngestSpec, Input
+from pipeline.data.synthetic import make
+from tests.bench.measure import verdict
+from tests.conftest import DEVELOPMENT_DATA
+
+NAMES = ["a9a", "mushrooms", "imdb50k_uni", "news20_raw_bi", "census_income_kdd", "nycflights13", "url-like"]
+TOLERANCES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 1e-3)
+
+
+def open_named(name: str, folder: Path) -> Dataset:
+    """Return a development data set, or url-like at scale 0.1, as shards."""
+    target = folder / name
+    if name == "url-like":
+        make(name, target, 0.1)
+    else:
+        found = next(
+            DEVELOPMENT_DATA / f"{name}{suffix}"
+            for suffix in (".npz", ".svm.gz")
+            if (DEVELOPMENT_DATA / f"{name}{suffix}").exists()
+        )
+        pipeline.ingest([Input(str(found))], target, IngestSpec())
+    return pipeline.open_dataset(target)
+
+
+class Library:
+    """LIBLINEAR on all rows in memory."""
+
+    def __init__(self, data: Dataset) -> None:
+        parts = [shard.load() for shard in data.shards]
+        x = sp.vstack([sp.csr_matrix(part.csr(), dtype=np.float64) for part in parts], format="csr")
+        self.y = np.concatenate([part.labels for part in parts]).astype(np.float64)
+        self.x = sp.csr_matrix(x)
+        self.problem = problem(self.y, self.x)
+        self.first = 0
+
+    def seconds(self, c: float, dual: float, tol: float) -> float:
+        """Return the seconds of the loosest -e that reaches the gap, inf if none does."""
+        for k in range(max(0, self.first - 1), len(TOLERANCES)):
+            begin = time.perf_counter()
+            model = train(self.problem, parameter(f"-s 3 -q -c {c!r} -e {TOLERANCES[k]}"))
+            took = time.perf_counter() - begin
+            w = np.array(model.w[: self.x.shape[1]]) * (1 if model.get_labels()[0] > 0 else -1)
+            primal = float(w @ w) / 2 + c * float(np.maximum(0.0, 1.0 - self.y * (self.x @ w)).sum())
+            if primal - dual <= tol * primal:
+                self.first = k
+                return took
+        return math.inf
+
+
+def compare(name: str, folder: Path, options: argparse.Namespace) -> dict[str, float]:
+    data = open_named(name, folder)
+    begin = time.perf_counter()
+    run = pipeline.fit_path(data, out=folder / f"{name}-run", tol=options.tol, c_max=options.c_max, memory="8GB")
+    total = time.perf_counter() - begin
+    steps = run.steps[1:]
+    shares = [step.working_set / step.n_rows for step in steps]
+    facts = {
+        "steps": len(run.steps),
+        "passes": float(np.mean([step.passes for step in steps])),
+        "working set": float(np.mean(shares)),
+        "screened": float(np.mean([1 - step.survivors / step.n_rows for step in steps])),
+        "seconds": total,
+    }
+    library = Library(data)
+    ours = theirs = 0.0
+    sampled = steps[:: options.every]
+    reached = 0
+    for step in sampled:
+        took = library.seconds(step.c, step.dual, options.tol)
+        if math.isfinite(took):
+            ours, theirs, reached = ours + step.seconds["total"], theirs + took, reached + 1
+        elif options.stop:
+            break
+    facts |= {"compared": len(sampled), "reached": reached, "ratio": theirs / ours if ours else math.nan}
+    print(
+        f"{name:<20}{facts['steps']:6d} steps {facts['passes']:6.2f} passes/C {facts['working set']:7.1%} solved for "
+        f"{facts['screened']:7.1%} screened {total:8.1f} s   LIBLINEAR arrives at {reached}/{len(sampled)} C, "
+        f"LIBLINEAR/ours {facts['ratio']:.2f}",
+        flush=True,
+    )
+    return facts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="+", default=NAMES)
+    parser.add_argument("--every", type=int, default=10)
+    parser.add_argument("--c-max", type=float, default=1e4)
+    parser.add_argument("--tol", type=float, default=1e-4)
+    parser.add_argument("--stop", action="store_true", help="stop asking LIBLINEAR at the first C where it fails")
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    found = {}
+    pipeline.fit_path("breast_cancer", epsilon=0.01)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.data:
+            found[name] = compare(name, Path(folder), options)
+    passes = max(facts["passes"] for facts in found.values())
+    print(verdict("passes per certified C, worst", passes, 1.2, at_least=False))
+    ratios = {name: facts["ratio"] for name, facts in found.items() if math.isfinite(facts["ratio"])}
+    mean = math.exp(np.mean([math.log(ratio) for ratio in ratios.values()]))
+    print(verdict("LIBLINEAR's time over ours where it arrives, geometric mean", mean, 3.0))
+    worst = min(ratios, key=ratios.__getitem__)
+    print(verdict(f"the same, worst ({worst})", ratios[worst], 1.0))
+    if options.json:
+        Path(options.json).write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
