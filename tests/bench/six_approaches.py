@@ -1,8 +1,8 @@
-"""The paper's six approaches on this path: Full, Shrink, BT1, Shrink+BT1, IT, Shrink+IT (Ogawa et al. 2014, tables 3, 4).
+"""The paper's six approaches on this path: Full, Shrink, BT1, Shrink+BT1, IT, Shrink+IT (tables 3 and 4 there).
 
 Each is a setting of the same code: rule (none, bt1, it) x dcd's shrinking, solver dcd, every undecided row solved for
-(``predict=False``). One C: C_ref = 500 C_min, C = C_ref/0.9. Along the path: the eps-path to ``--c-max``. LIBLINEAR, whose
-shrinking cannot be turned off, stands beside them.
+(``predict=False``). One C: C_ref = 500 C_min, C = C_ref/0.9. Along the path: the eps-path to ``--c-max``. LIBLINEAR,
+whose shrinking cannot be turned off, stands beside them.
 
 python -m tests.bench.six_approaches --data bcd dna_scale mushrooms [--epsilon 0.01] [--c-max 10]
 """
