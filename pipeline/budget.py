@@ -2,14 +2,16 @@
 
 Counted is anonymous memory (RssAnon) of the whole process group. Memory-mapped files do not count: the system can take
 their pages back at any time. So shards are free, and so are the arrays with one entry a row once they lie in scratch
-files. For n rows, d features and P processes the projection is
+files. For n rows and d features the projection is
 
-    P x BASE                      Python, libraries, compiled code
+    BASE                          Python, libraries, compiled code (and, the first time, the compiler)
     VECTORS x 8 d                 w, its predecessor, the fold, the solver's copy, a product's second vector, the model
-    ROW_BYTES x n, or 0           alpha, margins, norms ... in memory, or in scratch files
-    workers x BATCH               what a pass holds of its shards' results
-    the rest                      the working set: rows being solved for, twice while they are exchanged, and what the
+    ROW_BYTES x n, or MASKS x n   alpha, margins, norms ... in memory, or in scratch files but for a few masks
+    SHARE_FOR_WORKERS of the rest what passes hold of their results, and worker processes where there are any
+    what is left                  the working set: rows being solved for, twice while they are exchanged, and what the
                                   solver adds to them
+
+The working set depends on the budget and the data alone: on other workers, or more of them, a run takes the same steps.
 """
 
 from __future__ import annotations
@@ -20,31 +22,30 @@ from pathlib import Path
 
 from pipeline.errors import BudgetError
 
-BASE = 150_000_000
+BASE, WORKER = 200_000_000, 160_000_000
 VECTORS = 7
-ROW_BYTES = 80
-BATCH = 8_000_000
+ROW_BYTES, MASKS = 80, 4
+BATCH, BATCH_FROM_AFAR = 8_000_000, 60_000_000
 SHARE_OF_MACHINE = 0.5
-SHARE_FOR_ROW_ARRAYS = 0.2
+SHARE_FOR_ROW_ARRAYS, SHARE_FOR_WORKERS = 0.2, 0.2
 LEAST_WORKING_SET = 16_000_000
 COPIES, COPIES_NEWTON = 2.5, 5.0
 
 
 @dataclass(frozen=True)
 class Projection:
-    """How a budget is divided: bytes for each part, and whether arrays by row go to scratch files."""
+    """How a budget is divided, in bytes, and whether arrays by row go to scratch files."""
 
     budget: int
     base: int
     vectors: int
     row_arrays: int
-    passes: int
     scratch: bool
 
     @property
     def room(self) -> int:
         """What is left for the working set and its solver."""
-        return self.budget - self.base - self.vectors - self.row_arrays - self.passes
+        return int((self.budget - self.base - self.vectors - self.row_arrays) * (1 - SHARE_FOR_WORKERS))
 
     @property
     def working_set(self) -> int:
@@ -57,23 +58,25 @@ class Projection:
         return int(self.room / COPIES_NEWTON)
 
 
-def project(n_rows: int, n_features: int, budget: int, workers: int = 1, processes: int = 1) -> Projection:
-    """Divide a budget, or say with both numbers that the job cannot fit."""
-    row_arrays = ROW_BYTES * n_rows
-    scratch = row_arrays > SHARE_FOR_ROW_ARRAYS * budget
-    found = Projection(
-        budget=budget,
-        base=BASE * processes,
-        vectors=VECTORS * 8 * n_features,
-        row_arrays=0 if scratch else row_arrays,
-        passes=BATCH * workers,
-        scratch=scratch,
-    )
-    least = budget - found.room + LEAST_WORKING_SET
+def project(
+    n_rows: int, n_features: int, budget: int, workers: int = 1, processes: int = 0, in_process: bool = True
+) -> Projection:
+    """Divide a budget, or say with both numbers that the job cannot fit.
+
+    ``processes`` are worker processes that count (those of a cluster do not); ``in_process`` False means that results
+    travel.
+    """
+    scratch = ROW_BYTES * n_rows > SHARE_FOR_ROW_ARRAYS * budget
+    rows = (MASKS if scratch else ROW_BYTES) * n_rows
+    found = Projection(budget, BASE, VECTORS * 8 * n_features, rows, scratch)
+    working = WORKER * processes + (BATCH if in_process else BATCH_FROM_AFAR) * workers
+    rest = max(working / SHARE_FOR_WORKERS, LEAST_WORKING_SET / (1 - SHARE_FOR_WORKERS))
+    least = found.base + found.vectors + found.row_arrays + int(rest)
     if budget < least:
+        whom = f" with {processes} worker processes" if processes else ""
         raise BudgetError(
-            f"{n_rows:,} rows and {n_features:,} features need at least {least / 1e6:,.0f} MB, "
-            f"but the budget is {budget / 1e6:,.0f} MB; raise --memory"
+            f"{n_rows:,} rows and {n_features:,} features need at least {least / 1e6:,.0f} MB{whom}, "
+            f"but the budget is {budget / 1e6:,.0f} MB; raise --memory{' or use threads' if processes else ''}"
         )
     return found
 

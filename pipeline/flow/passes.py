@@ -19,6 +19,7 @@ from pipeline.maths import csr
 from pipeline.maths.csr import SparseVector
 
 RESULT_BYTES = 4_000_000  # of a pass's results, in memory for each worker
+PIECE_NONZEROS = 1_000_000  # of the rows that travel as one result
 
 
 def margins(engine: Engine, data: Dataset, w: np.ndarray) -> np.ndarray:
@@ -87,14 +88,17 @@ def gather(
     values = np.empty(nnz, np.float64 if any(size[2] for size in sizes) else np.float32)
     out = np.zeros(n + 1, index_type), np.empty(nnz, index_type), values
     about = np.empty(n, np.int8), np.empty(n), np.empty(n)
-    starts = np.zeros((2, len(sizes) + 1), np.int64)
-    starts[:, 1:] = np.cumsum([size[:2] for size in sizes], axis=0, dtype=np.int64).T if sizes else 0
-    places = [_Place(shard, int(row), int(entry)) for shard, row, entry in zip(shards, *starts[:, :-1], strict=True)]
+    places, row, entry = [], 0, 0
+    for shard, size in zip(shards, sizes, strict=True):
+        places.append(_Place(shard, row, entry))
+        row, entry = row + size[0], entry + size[1]
     if places and engine.backend.in_process:
         engine.reduce(_fill, places, _nothing, selected, out, about)
     elif places:
-        for place, piece in zip(places, stream_rows(engine, data, selected), strict=True):
-            place.put(piece, out, about)
+        row = entry = 0
+        for piece in stream_rows(engine, data, selected):
+            _put(piece, row, entry, out, about)
+            row, entry = row + piece[3].size, entry + piece[1].size
     x = sp.csr_array((out[2], out[1], out[0]), shape=(n, data.n_features))
     return Gathered(x, *about, np.flatnonzero(selected))
 
@@ -107,13 +111,16 @@ class _Place:
     row: int
     entry: int
 
-    def put(self, piece: Sequence[np.ndarray], out: Sequence[np.ndarray], about: Sequence[np.ndarray]) -> None:
-        """Copy the rows of a shard to their place."""
-        stop, end = self.row + piece[3].size, self.entry + piece[1].size
-        out[0][self.row + 1 : stop + 1] = piece[0][1:] + self.entry
-        out[1][self.entry : end], out[2][self.entry : end] = piece[1], piece[2]
-        for array, part in zip(about, piece[3:], strict=True):
-            array[self.row : stop] = part
+
+def _put(
+    piece: Sequence[np.ndarray], row: int, entry: int, out: Sequence[np.ndarray], about: Sequence[np.ndarray]
+) -> None:
+    """Copy a piece of rows to its place."""
+    stop, end = row + piece[3].size, entry + piece[1].size
+    out[0][row + 1 : stop + 1] = piece[0][1:] + entry
+    out[1][entry:end], out[2][entry:end] = piece[1], piece[2]
+    for array, part in zip(about, piece[3:], strict=True):
+        array[row:stop] = part
 
 
 def _fill(place: _Place, selected: np.ndarray, out: Sequence[np.ndarray], about: Sequence[np.ndarray]) -> None:
@@ -127,9 +134,18 @@ def _fill(place: _Place, selected: np.ndarray, out: Sequence[np.ndarray], about:
 
 
 def stream_rows(engine: Engine, data: Dataset, selected: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the selected rows, shard after shard, as indptr, indices, values, labels, costs, norms: copies."""
-    shards = [s for s in data.shards if selected[s.first_row : s.first_row + s.n_rows].any()]
-    return engine.stream(_shard_rows, shards, selected)
+    """Yield the selected rows in order, as indptr, indices, values, labels, costs, norms: copies of at most a few MB.
+
+    Shards are cut by their mean row length; a piece of unusually long rows is larger.
+    """
+    pieces = []
+    for shard in data.shards:
+        step = max(1, int(PIECE_NONZEROS * shard.n_rows / max(1, shard.nnz)))
+        for first in range(0, shard.n_rows, step):
+            stop = min(shard.n_rows, first + step)
+            if selected[shard.first_row + first : shard.first_row + stop].any():
+                pieces.append((shard, first, stop))
+    return engine.stream(_piece_rows, pieces, selected)
 
 
 def _shard_products(shard: Shard, *vectors: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -167,9 +183,10 @@ def _size(lengths: np.ndarray, shard: Shard, selected: np.ndarray, wide: bool) -
     return int(np.count_nonzero(mine)), int(lengths[mine].sum(dtype=np.int64)), wide
 
 
-def _shard_rows(shard: Shard, selected: np.ndarray) -> tuple[np.ndarray, ...]:
+def _piece_rows(piece: tuple[Shard, int, int], selected: np.ndarray) -> tuple[np.ndarray, ...]:
+    shard, first, stop = piece
     rows = shard.load()
-    chosen = np.flatnonzero(selected[shard.first_row : shard.first_row + shard.n_rows])
+    chosen = np.flatnonzero(selected[shard.first_row + first : shard.first_row + stop]) + first
     return *_selected(rows, chosen), rows.labels[chosen], rows.costs[chosen], rows.norms[chosen]
 
 

@@ -55,8 +55,9 @@ def run_path(
 
     The first step starts from ``reference``, a step of any run, if there is one, else from C_min.
     """
-    processes = 1 + (engine.backend.workers if engine.backend.name == "processes" else 0)
-    projection = project(data.n_rows, data.n_features, spec.memory, engine.backend.workers, processes)
+    where = engine.backend
+    processes = where.workers if where.name == "processes" else 0
+    projection = project(data.n_rows, data.n_features, spec.memory, where.workers, processes, where.in_process)
     about = describe_data(data) | ({"validation": validation.fingerprint} if validation else {})
     if reference is not None:
         about["reference"] = {"c": reference.c, "fingerprint": reference.fingerprint}
