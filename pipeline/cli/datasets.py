@@ -57,6 +57,7 @@ def fetch_command(name: str, out: str | None, force: bool, quiet: bool) -> None:
 @click.option(
     "--scale", type=float, default=1.0, show_default=True, help="Share of the real number of rows and features."
 )
+@click.option("--rows", type=click.IntRange(min=2), metavar="N", help="So many rows instead of the scaled number.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other rows.")
 @overwrite_option
 @workers_option

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -111,9 +111,14 @@ def make(
     shard_bytes: int = DEFAULT_SHARD_BYTES,
     overwrite: bool = False,
     listen: Listener = silent,
+    rows: int | None = None,
 ) -> Manifest:
-    """Make a stand-in as a shard directory, in parallel and in the memory of two shards a worker."""
+    """Make a stand-in as a shard directory, in parallel and in the memory of two shards a worker.
+
+    ``rows`` replaces the number of rows that the scale gives; features stay as scaled.
+    """
     plan = design(name, scale, seed)
+    plan = plan if rows is None else replace(plan, rows=rows)
     workers = workers or available_cores()
     mean_nonzeros = plan.presence * plan.fields.shape[0] + 0.5 * plan.real_columns
     per_shard = max(1, int(shard_bytes / (8 * mean_nonzeros + ROW_BYTES)))
@@ -122,11 +127,11 @@ def make(
         spans = [(first, min(per_shard, total - first)) for first in range(0, total, per_shard)]
         tasks = [partial(_make_shard, directory.path, plan, k, *span) for k, span in enumerate(spans)]
         shards: list[ShardInfo] = []
-        rows = bytes_written = 0
+        done = bytes_written = 0
         for shard in in_order(pool, tasks, ahead=workers):
             shards.append(shard)
-            rows, bytes_written = rows + shard.rows, bytes_written + shard.bytes
-            listen(Progress("make", rows, bytes_written, int(bytes_written * total / rows)))
+            done, bytes_written = done + shard.rows, bytes_written + shard.bytes
+            listen(Progress("make", done, bytes_written, int(bytes_written * total / done)))
         manifest = Manifest(
             features=plan.features,
             labels=LabelMap(("-1",), ("1",)),
