@@ -100,22 +100,18 @@ def _watched_descent(problem: ReducedProblem, alpha: np.ndarray, target: float, 
     run = Descent(problem, alpha, shrink=True, seed=0)
     visit = SECONDS_A_FAR_VISIT if problem.v.size > FAR_FEATURES else SECONDS_A_VISIT
     history: list[tuple[float, float]] = []
-    gap = run.exact_gap()
-    while gap > target and time.monotonic() < deadline:
+    found = run.judged(target)
+    while found.outcome == "limit" and time.monotonic() < deadline:
         estimate, promised = run.burst(target)
         spent = visit * run.work
         if promised:
-            gap = run.exact_gap()
-            if not math.isfinite(gap):
-                return Solution(run.alpha, run.w, gap, "failed", run.sweeps, "dcd", "the gap is not finite")
-        history.append((spent, gap if promised else estimate))
+            found = run.judged(target)
+        history.append((spent, found.gap if promised else estimate))
         rival = newton_seconds(problem, run.alpha)
         hopeless = spent > FIRST_LOOK * rival and _remaining(history, target) > rival
-        if hopeless or spent > PATIENCE * rival:
-            gap = run.exact_gap()
-            break
-    outcome = "converged" if gap <= target else "limit"
-    return Solution(run.alpha, run.w, gap, outcome, run.sweeps, "dcd", "" if outcome == "converged" else "handed over")
+        if not promised and (hopeless or spent > PATIENCE * rival):
+            return run.judged(target, "handed over")
+    return found
 
 
 def _remaining(history: list[tuple[float, float]], target: float) -> float:
