@@ -29,6 +29,7 @@ from pipeline.solve.subspace_kernel import settle, sweeps
 NONZEROS_A_CALL = 2_000_000
 MOST_SWEEPS, MOST_A_BURST = 1_000_000, 10
 MOST_QUIET, LEAST_CAUTION = 20, 1e-3
+FIRST_GROUP = 4  # sweeps before the first subspace step: many rows still change sides
 NONZEROS_A_ROW = 12  # what a visit costs besides its nonzeros, in nonzeros
 RAY_REACH = 30.0  # the ray is searched once the gap at w_alpha is within this factor of the target
 
@@ -113,12 +114,13 @@ class Descent:
         old, p1, p2 = self.memory
         before = float(self.order[2][0])
         length = self.problem.nnz / max(1, n) + NONZEROS_A_ROW
-        group = 1 + int(d // (before * length + 1))
-        count = min(1 + self.sweeps // 4, max(1, NONZEROS_A_CALL // max(1, self.problem.nnz)), MOST_A_BURST)
-        count = min(max(count, group), most_sweeps)
+        group = FIRST_GROUP if self.sweeps < FIRST_GROUP else 1 + int(d // (before * length + 1))
+        count = min(
+            1 + self.sweeps // 4, max(1, NONZEROS_A_CALL // max(1, self.problem.nnz)), MOST_A_BURST, most_sweeps
+        )
         active, estimate, steps = sweeps(
             self.rows, self.squares, self.problem.u, self.alpha, self.w, self.order, self.margins, self.memory,
-            self.shrink, count, group,
+            self.shrink, self.sweeps + 1, self.sweeps + count, group,
         )  # fmt: skip
         if steps % 2 == 1:
             self.memory = old, p2, p1
@@ -138,12 +140,17 @@ class Descent:
         return float(gap), float(scale)
 
     def _first_memory(self) -> _Memory:
-        """Return (alpha, w) as they are, and two steps: the free alphas, whose scale may be wrong, and none."""
-        alpha, d = self.alpha, self.w.size
-        free = np.where((alpha > 0.0) & (alpha < self.problem.u), alpha, 0.0)
-        image = np.zeros(d)
-        add_rows(self.rows, free, image)
-        return (alpha.copy(), self.w.copy()), (free, image), (np.zeros(alpha.size), np.zeros(d))
+        """Scale the free alphas to the dual optimum (a start may be right but for that) and keep them as first step."""
+        alpha, u = self.alpha, self.problem.u
+        is_free = (alpha > 0.0) & (alpha < u)
+        free, image = np.where(is_free, alpha, 0.0), np.zeros(self.w.size)
+        if is_free.any():
+            add_rows(self.rows, free, image)
+            best = float(free.sum() - self.w @ image) / max(float(image @ image), 1e-300)
+            growth = min(max(best, -1.0), float(np.min(u[is_free] / alpha[is_free])) - 1.0)
+            np.minimum(alpha + growth * free, u, out=alpha)
+            self.w += growth * image
+        return (alpha.copy(), self.w.copy()), (free, image), (np.zeros(alpha.size), np.zeros(self.w.size))
 
 
 _Pair = tuple[np.ndarray, np.ndarray]
@@ -156,4 +163,4 @@ def _rows(problem: ReducedProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         rows = sp.csr_array(problem.z)
         return rows.indptr, rows.indices.view(np.uint32 if rows.indices.dtype == np.int32 else np.uint64), rows.data
     n, d = problem.z.shape
-    return np.arange(n + 1) * d, np.empty(0, np.uint32), np.ascontiguousarray(problem.z).reshape(-1)
+    return np.arange(n + 1) * d, np.empty((0, 0), np.uint32), np.ascontiguousarray(problem.z).reshape(-1)

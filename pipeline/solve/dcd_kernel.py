@@ -1,4 +1,7 @@
-"""The loops of dual coordinate descent over rows (indptr, indices, values): CSR, or dense with empty ``indices``."""
+"""The loops of dual coordinate descent over rows (indptr, indices, values).
+
+``indices`` of two dimensions (and no entries) mark dense rows: Numba compiles them apart, without the other's branch.
+"""
 
 from __future__ import annotations
 
@@ -10,48 +13,33 @@ _U1, _U2, _U3, _U4 = (np.uint64(k) for k in (1, 2, 3, 4))
 
 
 @inline
-def _sparse_product(indices, values, start, end, w):  # type: ignore[no-untyped-def]
+def product(indices, values, start, end, w):  # type: ignore[no-untyped-def]
+    """Return one row's product with w, in four interleaved sums (a single one would wait for its last addition)."""
     a = b = c = d = 0.0
     whole = start + (((end - start) >> _U2) << _U2)
-    for k in range(start, whole, _U4):
-        a += values[k] * w[indices[k]]
-        b += values[k + _U1] * w[indices[k + _U1]]
-        c += values[k + _U2] * w[indices[k + _U2]]
-        d += values[k + _U3] * w[indices[k + _U3]]
-    for k in range(whole, end):
-        a += values[k] * w[indices[k]]
+    if indices.ndim == 2:
+        for k in range(start, whole, _U4):
+            a += values[k] * w[k - start]
+            b += values[k + _U1] * w[k - start + _U1]
+            c += values[k + _U2] * w[k - start + _U2]
+            d += values[k + _U3] * w[k - start + _U3]
+        for k in range(whole, end):
+            a += values[k] * w[k - start]
+    else:
+        for k in range(start, whole, _U4):
+            a += values[k] * w[indices[k]]
+            b += values[k + _U1] * w[indices[k + _U1]]
+            c += values[k + _U2] * w[indices[k + _U2]]
+            d += values[k + _U3] * w[indices[k + _U3]]
+        for k in range(whole, end):
+            a += values[k] * w[indices[k]]
     return (a + b) + (c + d)
 
 
 @inline
-def _dense_product(values, start, end, w):  # type: ignore[no-untyped-def]
-    a = b = c = d = 0.0
-    size = end - start
-    whole = (size >> _U2) << _U2
-    for j in range(np.uint64(0), whole, _U4):
-        a += values[start + j] * w[j]
-        b += values[start + j + _U1] * w[j + _U1]
-        c += values[start + j + _U2] * w[j + _U2]
-        d += values[start + j + _U3] * w[j + _U3]
-    for j in range(whole, size):
-        a += values[start + j] * w[j]
-    return (a + b) + (c + d)
-
-
-@inline
-def product(indptr, indices, values, i, w):  # type: ignore[no-untyped-def]
-    """Return z_i . w, in four interleaved sums (a single one would wait for its own last addition)."""
-    start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-    if indices.size == 0:
-        return _dense_product(values, start, end, w)
-    return _sparse_product(indices, values, start, end, w)
-
-
-@inline
-def add_row(indptr, indices, values, i, factor, w):  # type: ignore[no-untyped-def]
-    """Add factor z_i to w."""
-    start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-    if indices.size == 0:
+def add_row(indices, values, start, end, factor, w):  # type: ignore[no-untyped-def]
+    """Add factor times one row to w."""
+    if indices.ndim == 2:
         for k in range(start, end):
             w[k - start] += factor * values[k]
     else:
@@ -60,10 +48,10 @@ def add_row(indptr, indices, values, i, factor, w):  # type: ignore[no-untyped-d
 
 
 @inline
-def square(indptr, values, i):  # type: ignore[no-untyped-def]
-    """Return |z_i|^2."""
+def square(values, start, end):  # type: ignore[no-untyped-def]
+    """Return one row's |z_i|^2."""
     total = 0.0
-    for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+    for k in range(start, end):
         total += np.float64(values[k]) ** 2
     return total
 
@@ -120,8 +108,10 @@ def sweep(rows, squares, u, alpha, w, order, margins, shrink):  # type: ignore[n
     k = 0
     while k < n_active:
         i = active[k]
-        margins[i] = product(indptr, indices, values, i, w)
-        gradient, old = margins[i] - 1.0, alpha[i]
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        f = product(indices, values, start, end, w)
+        margins[i] = f
+        gradient, old = f - 1.0, alpha[i]
         if shrink and _beyond(gradient, old, u[i], limits):
             n_active -= 1
             active[k], active[n_active] = active[n_active], active[k]
@@ -131,11 +121,12 @@ def sweep(rows, squares, u, alpha, w, order, margins, shrink):  # type: ignore[n
         largest, smallest = max(largest, projected), min(smallest, projected)
         if projected != 0.0:
             if squares[i] < 0.0:
-                squares[i] = square(indptr, values, i)
+                squares[i] = square(values, start, end)
             new = min(max(old - gradient / squares[i], 0.0), u[i]) if squares[i] > 0.0 else u[i]
-            if new != old:
+            change = new - old
+            if change != 0.0:
                 alpha[i] = new
-                add_row(indptr, indices, values, i, new - old, w)
+                add_row(indices, values, start, end, change, w)
         k += 1
     _set_limits(limits, n_active, largest, smallest)
     return n_active, estimate
@@ -147,7 +138,7 @@ def add_rows(rows, alpha, w):  # type: ignore[no-untyped-def]
     indptr, indices, values = rows
     for i in range(alpha.size):
         if alpha[i] != 0.0:
-            add_row(indptr, indices, values, i, alpha[i], w)
+            add_row(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), alpha[i], w)
 
 
 @kernel
@@ -160,8 +151,10 @@ def exact_gap(rows, u, alpha, w, order, margins, shrink):  # type: ignore[no-unt
     active, _, limits = order
     total, largest, smallest = 0.0, -np.inf, np.inf
     for i in range(alpha.size):
-        margins[i] = product(indptr, indices, values, i, w)
-        gradient = margins[i] - 1.0
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        f = product(indices, values, start, end, w)
+        margins[i] = f
+        gradient = f - 1.0
         total += alpha[i] * gradient if gradient > 0.0 else (alpha[i] - u[i]) * gradient
         projected = _projected(gradient, alpha[i], u[i])
         largest, smallest = max(largest, projected), min(smallest, projected)

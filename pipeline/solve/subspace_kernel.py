@@ -8,12 +8,13 @@ is the dual optimum over
 
 clipped into the box (sequential subspace optimisation, Narkiss and Zibulevsky 2005; with s from a symmetric sweep, p1
 alone and no box it would be the conjugate gradient method, and p2 makes up for the random order). With the images
-q = Z^T p kept beside the steps no product with the rows is needed: the dual along x = (x_0, x_1, x_2) is
+q = Z^T p kept beside the steps only rows that are clipped need be touched: the dual along x = (x_0, x_1, x_2) is
 
-    D(alpha + sum x_k p_k) - D(alpha) = b . x - x . G x / 2,    b_k = sum_i p_ki - w . q_k,    G_kl = q_k . q_l,
+    D(alpha + sum x_k p_k) - D(alpha) = b . x - x . G x / 2,    b_k = sum_i p_ki - w . q_k,    G_kl = q_k . q_l.
 
-plus c_i (1 - z_i . w) - c_i^2 |z_i|^2 / 2 for every row that clipping changes by c_i. If that is less than the sweep
-alone has gained, alpha^ stands: the dual never falls.
+If clipping leaves less than the sweep alone has gained, alpha^ stands: the dual never falls.
+
+Numba's cache watches this file only: after a change in ``dcd_kernel`` touch it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.jit import inline, kernel
-from pipeline.solve.dcd_kernel import add_row, product, square, sweep
+from pipeline.solve.dcd_kernel import add_row, sweep
 
 DEPENDENT, NOISE, ROUNDING = 1e-6, 1e-12, 1e-15
 
@@ -92,14 +93,23 @@ def _quadratic(squares, alpha, w, moved, old, p1, p2):  # type: ignore[no-untype
 
 
 @inline
-def _gain(g, b, x):  # type: ignore[no-untyped-def]
-    """Return b . x - x . G x / 2."""
-    total = 0.0
-    for k in range(3):
-        total += b[k] * x[k]
-        for m in range(3):
-            total -= x[k] * g[k, m] * x[m] / 2
-    return total
+def _combine(rows, u, alpha, w, moved, old, p1, p2, x):  # type: ignore[no-untyped-def]
+    """Overwrite ``p2`` by x_0 (this sweep's step) + x_1 p1 + x_2 p2, clipped into the box; return what it gains."""
+    indptr, indices, values = rows
+    (alpha0, w0), (step, image) = old, p2
+    for j in range(w.size):
+        image[j] = x[0] * (w[j] - w0[j]) + x[1] * p1[1][j] + x[2] * image[j]
+    gain = 0.0
+    for i in moved:
+        wanted = x[0] * (alpha[i] - alpha0[i]) + x[1] * p1[0][i] + x[2] * step[i]
+        step[i] = min(max(alpha0[i] + wanted, 0.0), u[i]) - alpha0[i]
+        gain += step[i]
+        if abs(step[i] - wanted) > ROUNDING * u[i]:
+            start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+            add_row(indices, values, start, end, step[i] - wanted, image)
+    for j in range(w.size):
+        gain -= (w0[j] + image[j] / 2) * image[j]
+    return gain
 
 
 @inline
@@ -109,70 +119,59 @@ def _subspace_step(rows, squares, u, alpha, w, moved, old, p1, p2):  # type: ign
     old = (alpha, w) before the sweep, brought up to date; p1 and p2 = (step, image). ``moved`` lists the rows that the
     sweep or the steps before may have changed.
     """
-    indptr, indices, values = rows
-    alpha0, w0 = old
-    step, image = p2
+    (alpha0, w0), (step, image) = old, p2
     g, b, sizes = _quadratic(squares, alpha, w, moved, old, p1, p2)
     x = np.zeros(3)
     _small_solve(g, b, sizes, x)
-    gain = _gain(g, b, x) if x[0] > 0.0 else -np.inf
-    least = b[0] - g[0, 0] / 2
-    if gain > least:
-        for j in range(w.size):
-            image[j] = x[0] * (w[j] - w0[j]) + x[1] * p1[1][j] + x[2] * image[j]
+    if x[0] > 0.0 and _combine(rows, u, alpha, w, moved, old, p1, p2, x) > b[0] - g[0, 0] / 2:
         for i in moved:
-            wanted = x[0] * (alpha[i] - alpha0[i]) + x[1] * p1[0][i] + x[2] * step[i]
-            step[i] = min(max(alpha0[i] + wanted, 0.0), u[i]) - alpha0[i]
-            change = step[i] - wanted
-            if abs(change) > ROUNDING * u[i] and gain > least:
-                slack = 1.0 - product(indptr, indices, values, i, w0) - product(indptr, indices, values, i, image)
-                gain += change * slack - change * change * square(indptr, values, i) / 2
-                add_row(indptr, indices, values, i, change, image)
-    if gain > least:
-        for i in moved:
-            alpha[i] = min(max(alpha0[i] + step[i], 0.0), u[i])
+            alpha0[i] = alpha[i] = min(max(alpha0[i] + step[i], 0.0), u[i])
         for j in range(w.size):
-            w[j] = w0[j] + image[j]
+            w0[j] = w[j] = w0[j] + image[j]
     else:
+        for i in moved:
+            step[i] = alpha[i] - alpha0[i]
+            alpha0[i] = alpha[i]
         for j in range(w.size):
             image[j] = w[j] - w0[j]
-    for i in moved:
-        step[i] = alpha[i] - alpha0[i]
-        alpha0[i] = alpha[i]
-    w0[:] = w
+            w0[j] = w[j]
 
 
 @kernel
 def settle(rows, alpha, gone, memory):  # type: ignore[no-untyped-def]
     """Take rows that have been set aside out of the steps, which must not move them any more."""
     indptr, indices, values = rows
-    (alpha0, w0), p1, p2 = memory
+    (alpha0, w0), (step1, image1), (step2, image2) = memory
     for i in gone:
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         if alpha[i] != alpha0[i]:
-            add_row(indptr, indices, values, i, alpha[i] - alpha0[i], w0)
+            add_row(indices, values, start, end, alpha[i] - alpha0[i], w0)
             alpha0[i] = alpha[i]
-        for step, image in (p1, p2):
-            if step[i] != 0.0:
-                add_row(indptr, indices, values, i, -step[i], image)
-                step[i] = 0.0
+        if step1[i] != 0.0:
+            add_row(indices, values, start, end, -step1[i], image1)
+            step1[i] = 0.0
+        if step2[i] != 0.0:
+            add_row(indices, values, start, end, -step2[i], image2)
+            step2[i] = 0.0
 
 
 @kernel
-def sweeps(rows, squares, u, alpha, w, order, margins, memory, shrink, count, group):  # type: ignore[no-untyped-def]
-    """Run ``count`` sweeps with a subspace step after every ``group``; return (active rows, gap estimate, steps).
+def sweeps(rows, squares, u, alpha, w, order, margins, memory, shrink, first, last, group):  # type: ignore[no-untyped-def]
+    """Run sweeps ``first`` to ``last`` and a subspace step after every ``group``-th; return (active rows, gap, steps).
 
-    memory = (old, p1, p2); after an odd number of steps p1 and p2 have changed places.
+    The gap is an estimate (see ``sweep``). memory = (old, p1, p2); after an odd number of steps p1 and p2 have changed
+    places.
     """
     old, p1, p2 = memory
     active, _, limits = order
     n_active, estimate, steps = np.int64(limits[0]), 0.0, 0
-    for k in range(count):
+    for number in range(first, last + 1):
         before = n_active
         n_active, estimate = sweep(rows, squares, u, alpha, w, order, margins, shrink)
         settle(rows, alpha, active[n_active:before], (old, p1, p2))
         if n_active == 0:
             break
-        if k % group == group - 1:
+        if number % group == 0:
             _subspace_step(rows, squares, u, alpha, w, active[:n_active], old, p1, p2)
             p1, p2 = p2, p1
             steps += 1
