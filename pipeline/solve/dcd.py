@@ -30,7 +30,8 @@ NONZEROS_A_CALL = 2_000_000
 MOST_SWEEPS, MOST_A_BURST = 1_000_000, 10
 MOST_QUIET, LEAST_CAUTION = 20, 1e-3
 FIRST_GROUP = 4  # sweeps before the first subspace step: many rows still change sides
-NONZEROS_A_ROW = 12  # what a visit costs besides its nonzeros, in nonzeros
+DENSE_SHARE = 0.25  # what a value of a dense row costs, in nonzeros of sparse ones
+NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 8  # what visits and steps cost besides nonzeros, in nonzeros
 RAY_REACH = 30.0  # the ray is searched once the gap at w_alpha is within this factor of the target
 
 
@@ -67,7 +68,7 @@ class Descent:
         self.squares, self.margins = np.full(n, -1.0), np.empty(n)
         self.w = problem.v.copy()
         self.memory: _Memory | None = None
-        self.sweeps, self.work = 0, 0.0
+        self.sweeps, self.work, self.next_scaling = 0, 0.0, 0
         self.caution = 0.7
 
     def exact_gap(self) -> float:
@@ -108,24 +109,24 @@ class Descent:
 
         Each time a promise proves hollow (rows that were set aside had to move) the next must be twice as good.
         """
-        n, d = self.problem.z.shape
-        if self.memory is None:
-            self.memory = self._first_memory()
+        if self.memory is None or self.sweeps >= self.next_scaling:
+            self.memory = self._scaled_memory()
+            self.next_scaling = 2 * self.sweeps + 2
         old, p1, p2 = self.memory
-        before = float(self.order[2][0])
-        length = self.problem.nnz / max(1, n) + NONZEROS_A_ROW
-        group = FIRST_GROUP if self.sweeps < FIRST_GROUP else 1 + int(d // (before * length + 1))
+        before, d = float(self.order[2][0]), self.w.size
+        length = self.problem.nnz / max(1, self.alpha.size)
+        length = (length if self.problem.is_sparse else DENSE_SHARE * length) + NONZEROS_A_ROW
+        group = FIRST_GROUP if self.sweeps < FIRST_GROUP else 1 + int(d / (before * length + 1))
         count = min(
             1 + self.sweeps // 4, max(1, NONZEROS_A_CALL // max(1, self.problem.nnz)), MOST_A_BURST, most_sweeps
         )
-        active, estimate, steps = sweeps(
-            self.rows, self.squares, self.problem.u, self.alpha, self.w, self.order, self.margins, self.memory,
-            self.shrink, self.sweeps + 1, self.sweeps + count, group,
-        )  # fmt: skip
+        box, point = (self.problem.u, self.squares), (self.alpha, self.w, self.margins)
+        plan = (self.sweeps + 1, self.sweeps + count, group)
+        active, estimate, steps = sweeps(self.rows, box, point, self.order, self.memory, self.shrink, plan)
         if steps % 2 == 1:
             self.memory = old, p2, p1
         self.sweeps += count
-        self.work += count * (before + active) / 2 * length + steps * d
+        self.work += count * (before + active) / 2 * length + steps * (active * STEP_A_ROW + d * STEP_A_FEATURE)
         if self.caution * target_gap < estimate <= RAY_REACH * target_gap:
             estimate = min(estimate, self._ray(active)[0])
         promised = active == 0 or estimate <= self.caution * target_gap
@@ -139,7 +140,7 @@ class Descent:
         gap, scale = best_scale(self.order[0][:count], self.margins, self.alpha, self.problem.u, size)
         return float(gap), float(scale)
 
-    def _first_memory(self) -> _Memory:
+    def _scaled_memory(self) -> _Memory:
         """Scale the free alphas to the dual optimum (a start may be right but for that) and keep them as first step."""
         alpha, u = self.alpha, self.problem.u
         is_free = (alpha > 0.0) & (alpha < u)

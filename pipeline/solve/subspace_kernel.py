@@ -156,14 +156,16 @@ def settle(rows, alpha, gone, memory):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sweeps(rows, squares, u, alpha, w, order, margins, memory, shrink, first, last, group):  # type: ignore[no-untyped-def]
-    """Run sweeps ``first`` to ``last`` and a subspace step after every ``group``-th; return (active rows, gap, steps).
+def sweeps(rows, box, point, order, memory, shrink, plan):  # type: ignore[no-untyped-def]
+    """Run sweeps with a subspace step after every few of them; return (active rows, gap estimate, steps).
 
-    The gap is an estimate (see ``sweep``). memory = (old, p1, p2); after an odd number of steps p1 and p2 have changed
+    box = (u, |z_i|^2), point = (alpha, w, margins), order as in ``sweep``; plan = (number of the first sweep, of the
+    last, a step after every so many). memory = (old, p1, p2); after an odd number of steps p1 and p2 have changed
     places.
     """
-    old, p1, p2 = memory
+    (u, squares), (alpha, w, margins), (old, p1, p2) = box, point, memory
     active, _, limits = order
+    first, last, group = plan
     n_active, estimate, steps = np.int64(limits[0]), 0.0, 0
     for number in range(first, last + 1):
         before = n_active
