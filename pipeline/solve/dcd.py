@@ -29,7 +29,7 @@ from pipeline.solve.subspace_kernel import settle, sweeps
 NONZEROS_A_CALL = 2_000_000
 MOST_SWEEPS, MOST_A_BURST = 1_000_000, 10
 MOST_QUIET, LEAST_CAUTION = 20, 1e-3
-FIRST_GROUP = 4  # sweeps before the first subspace step: many rows still change sides
+FIRST_STEP = 4  # sweeps up to the first subspace step: before that, many rows change sides
 DENSE_SHARE = 0.25  # what a value of a dense row costs, in nonzeros of sparse ones
 NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 8  # what visits and steps cost besides nonzeros, in nonzeros
 RAY_REACH = 30.0  # the ray is searched once the gap at w_alpha is within this factor of the target
@@ -68,6 +68,7 @@ class Descent:
         self.squares, self.margins = np.full(n, -1.0), np.empty(n)
         self.w = problem.v.copy()
         self.memory: _Memory | None = None
+        self.pace = np.array([FIRST_STEP, 1])
         self.sweeps, self.work, self.next_scaling = 0, 0.0, 0
         self.caution = 0.7
 
@@ -116,17 +117,18 @@ class Descent:
         before, d = float(self.order[2][0]), self.w.size
         length = self.problem.nnz / max(1, self.alpha.size)
         length = (length if self.problem.is_sparse else DENSE_SHARE * length) + NONZEROS_A_ROW
-        group = FIRST_GROUP if self.sweeps < FIRST_GROUP else 1 + int(d / (before * length + 1))
+        price = (before * STEP_A_ROW + d * STEP_A_FEATURE) / (before * length + 1)
         count = min(
             1 + self.sweeps // 4, max(1, NONZEROS_A_CALL // max(1, self.problem.nnz)), MOST_A_BURST, most_sweeps
         )
         box, point = (self.problem.u, self.squares), (self.alpha, self.w, self.margins)
-        plan = (self.sweeps + 1, self.sweeps + count, group)
-        active, estimate, steps = sweeps(self.rows, box, point, self.order, self.memory, self.shrink, plan)
+        active, estimate, steps = sweeps(
+            self.rows, box, point, self.order, self.memory, self.shrink, (count, price, self.pace)
+        )
         if steps % 2 == 1:
             self.memory = old, p2, p1
         self.sweeps += count
-        self.work += count * (before + active) / 2 * length + steps * (active * STEP_A_ROW + d * STEP_A_FEATURE)
+        self.work += (count + steps * price) * (before + active) / 2 * length
         if self.caution * target_gap < estimate <= RAY_REACH * target_gap:
             estimate = min(estimate, self._ray(active)[0])
         promised = active == 0 or estimate <= self.caution * target_gap

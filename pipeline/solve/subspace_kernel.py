@@ -25,6 +25,7 @@ from pipeline.jit import inline, kernel
 from pipeline.solve.dcd_kernel import add_row, sweep
 
 DEPENDENT, NOISE, ROUNDING = 1e-6, 1e-12, 1e-15
+LONGEST_WAIT = 2
 
 
 @inline
@@ -116,14 +117,16 @@ def _combine(rows, u, alpha, w, moved, old, p1, p2, x):  # type: ignore[no-untyp
 def _subspace_step(rows, squares, u, alpha, w, moved, old, p1, p2):  # type: ignore[no-untyped-def]
     """Replace (alpha, w) as a sweep left them by the optimum of the subspace; the step taken overwrites ``p2``.
 
-    old = (alpha, w) before the sweep, brought up to date; p1 and p2 = (step, image). ``moved`` lists the rows that the
-    sweep or the steps before may have changed.
+    Returns the gain over that of the sweep, or 1 where the sweep's result stands. old = (alpha, w) before the sweep,
+    brought up to date; p1 and p2 = (step, image); ``moved`` lists the rows that the sweep or the steps may have changed.
     """
     (alpha0, w0), (step, image) = old, p2
     g, b, sizes = _quadratic(squares, alpha, w, moved, old, p1, p2)
     x = np.zeros(3)
     _small_solve(g, b, sizes, x)
-    if x[0] > 0.0 and _combine(rows, u, alpha, w, moved, old, p1, p2, x) > b[0] - g[0, 0] / 2:
+    plain = b[0] - g[0, 0] / 2
+    gain = _combine(rows, u, alpha, w, moved, old, p1, p2, x) if x[0] > 0.0 else 0.0
+    if gain > plain:
         for i in moved:
             alpha0[i] = alpha[i] = min(max(alpha0[i] + step[i], 0.0), u[i])
         for j in range(w.size):
@@ -135,6 +138,7 @@ def _subspace_step(rows, squares, u, alpha, w, moved, old, p1, p2):  # type: ign
         for j in range(w.size):
             image[j] = w[j] - w0[j]
             w0[j] = w[j]
+    return gain / plain if gain > plain > 0.0 else 1.0
 
 
 @kernel
@@ -157,24 +161,28 @@ def settle(rows, alpha, gone, memory):  # type: ignore[no-untyped-def]
 
 @kernel
 def sweeps(rows, box, point, order, memory, shrink, plan):  # type: ignore[no-untyped-def]
-    """Run sweeps with a subspace step after every few of them; return (active rows, gap estimate, steps).
+    """Run sweeps with subspace steps between them; return (active rows, gap estimate, steps).
 
-    box = (u, |z_i|^2), point = (alpha, w, margins), order as in ``sweep``; plan = (number of the first sweep, of the
-    last, a step after every so many). memory = (old, p1, p2); after an odd number of steps p1 and p2 have changed
-    places.
+    box = (u, |z_i|^2), point = (alpha, w, margins), order as in ``sweep``. memory = (old, p1, p2); after an odd number
+    of steps p1 and p2 have changed places. plan = (count, price, pace): a step costs ``price`` sweeps and pays if it
+    gains half as much on top of the sweeps before it (half, because steps gain most from one another); pace = [sweeps
+    up to the next step, sweeps between steps], the latter doubled when a step did not pay, and 1 again when one did.
     """
     (u, squares), (alpha, w, margins), (old, p1, p2) = box, point, memory
     active, _, limits = order
-    first, last, group = plan
+    count, price, pace = plan
     n_active, estimate, steps = np.int64(limits[0]), 0.0, 0
-    for number in range(first, last + 1):
+    for _ in range(count):
         before = n_active
         n_active, estimate = sweep(rows, squares, u, alpha, w, order, margins, shrink)
         settle(rows, alpha, active[n_active:before], (old, p1, p2))
         if n_active == 0:
             break
-        if number % group == 0:
-            _subspace_step(rows, squares, u, alpha, w, active[:n_active], old, p1, p2)
+        pace[0] -= 1
+        if pace[0] <= 0:
+            ratio = _subspace_step(rows, squares, u, alpha, w, active[:n_active], old, p1, p2)
             p1, p2 = p2, p1
             steps += 1
+            pace[1] = 1 if ratio > 1.0 + 0.5 * price / pace[1] else min(2 * pace[1], LONGEST_WAIT)
+            pace[0] = pace[1]
     return n_active, estimate, steps

@@ -189,7 +189,7 @@ def test_subspace_steps_shorten_the_tail(monkeypatch):
     optimum = solve_newton(problem, None, 1e-9)
     target = 1e-5 * float(optimum.alpha.sum())
     sweeps = [solve_dcd(problem, None, target).iterations]
-    monkeypatch.setattr(dcd, "FIRST_GROUP", 10**9)
+    monkeypatch.setattr(dcd, "FIRST_STEP", 10**9)
     sweeps.append(solve_dcd(problem, None, target).iterations)
     assert sweeps[1] > 1.5 * sweeps[0]
 
