@@ -24,8 +24,8 @@ import numpy as np
 from pipeline.jit import inline, kernel
 from pipeline.solve.dcd_kernel import add_row, sweep
 
-DEPENDENT, NOISE, ROUNDING = 1e-6, 1e-12, 1e-15
-LONGEST_WAIT = 2
+DEPENDENT, NOISE, ROUNDING = 1e-6, 1e-14, 1e-15
+LONGEST_WAIT = 4
 
 
 @inline
@@ -118,14 +118,14 @@ def _subspace_step(rows, squares, u, alpha, w, moved, old, p1, p2):  # type: ign
     """Replace (alpha, w) as a sweep left them by the optimum of the subspace; the step taken overwrites ``p2``.
 
     Returns the gain over that of the sweep, or 1 where the sweep's result stands. old = (alpha, w) before the sweep,
-    brought up to date; p1 and p2 = (step, image); ``moved`` lists the rows that the sweep or the steps may have changed.
+    brought up to date; p1 and p2 = (step, image); ``moved`` lists the rows that sweep or steps may have changed.
     """
     (alpha0, w0), (step, image) = old, p2
     g, b, sizes = _quadratic(squares, alpha, w, moved, old, p1, p2)
     x = np.zeros(3)
     _small_solve(g, b, sizes, x)
     plain = b[0] - g[0, 0] / 2
-    gain = _combine(rows, u, alpha, w, moved, old, p1, p2, x) if x[0] > 0.0 else 0.0
+    gain = _combine(rows, u, alpha, w, moved, old, p1, p2, x) if x[0] > 0.0 else -np.inf
     if gain > plain:
         for i in moved:
             alpha0[i] = alpha[i] = min(max(alpha0[i] + step[i], 0.0), u[i])
