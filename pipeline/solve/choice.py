@@ -32,8 +32,9 @@ from pipeline.solve.reduced import ReducedProblem, Solution
 SOLVERS = ("auto", "dcd", "newton", "liblinear")
 LEAST_STEPS, MOST_STEPS = 8, 40
 SECONDS_A_NONZERO, SECONDS_A_CELL, SECONDS_A_ROW = 1.5e-9, 4e-10, 3e-8
-SECONDS_A_FLOP, SECONDS_A_STEP, SECONDS_A_FEATURE = 1.5e-10, 1e-4, 8e-9
-SECONDS_A_VISIT, SECONDS_A_FAR_VISIT, FAR_FEATURES = 2.5e-9, 6e-9, 250_000
+SECONDS_A_FLOP, SECONDS_A_STEP, SECONDS_A_SPARSE_STEP, SECONDS_A_FEATURE = 1.5e-10, 1e-4, 5e-4, 8e-9
+SECONDS_A_VISIT, SECONDS_A_FAR_VISIT = 2e-9, 5e-9
+NEAR_NONZEROS, FAR_FEATURES = 3_000_000, 250_000
 FIRST_LOOK, PATIENCE = 0.1, 1.5
 
 
@@ -48,11 +49,12 @@ def newton_seconds(problem: ReducedProblem, alpha: np.ndarray) -> float:
         system = CG_STEPS * (2 * free * length * entry + d * SECONDS_A_FEATURE)
     elif problem.is_sparse:
         meetings = free * length * (min(length * free / d, free) if free < d else length)
-        system = meetings * 2 * SECONDS_A_NONZERO + small**3 * SECONDS_A_FLOP / 3
+        system = meetings * SECONDS_A_NONZERO + small**3 * SECONDS_A_FLOP / 3
     else:
         system = (free * d * small + small**3 / 3) * SECONDS_A_FLOP
     products = 5 * problem.nnz * (SECONDS_A_NONZERO if problem.is_sparse else SECONDS_A_CELL) + n * SECONDS_A_ROW
-    return min(LEAST_STEPS + d, MOST_STEPS) * (products + system + SECONDS_A_STEP)
+    overhead = SECONDS_A_SPARSE_STEP if problem.is_sparse else SECONDS_A_STEP
+    return min(LEAST_STEPS + d, MOST_STEPS) * (products + system + overhead)
 
 
 def solve(
@@ -98,24 +100,20 @@ def _better(one: Solution, two: Solution) -> Solution:
 def _watched_descent(problem: ReducedProblem, alpha: np.ndarray, target: float, deadline: float) -> Solution:
     """Run dcd until it has converged or newton promises to be faster."""
     run = Descent(problem, alpha, shrink=True, seed=0)
-    visit = SECONDS_A_FAR_VISIT if problem.v.size > FAR_FEATURES else SECONDS_A_VISIT
+    visit = SECONDS_A_FAR_VISIT if problem.nnz > NEAR_NONZEROS else SECONDS_A_VISIT
     history: list[tuple[float, float]] = []
-    gap = run.exact_gap()
-    while gap > target and time.monotonic() < deadline:
+    found = run.judged(target)
+    while found.outcome == "limit" and time.monotonic() < deadline:
         estimate, promised = run.burst(target)
         spent = visit * run.work
         if promised:
-            gap = run.exact_gap()
-            if not math.isfinite(gap):
-                return Solution(run.alpha, run.w, gap, "failed", run.sweeps, "dcd", "the gap is not finite")
-        history.append((spent, gap if promised else estimate))
+            found = run.judged(target)
+        history.append((spent, found.gap if promised else estimate))
         rival = newton_seconds(problem, run.alpha)
         hopeless = spent > FIRST_LOOK * rival and _remaining(history, target) > rival
-        if hopeless or spent > PATIENCE * rival:
-            gap = run.exact_gap()
-            break
-    outcome = "converged" if gap <= target else "limit"
-    return Solution(run.alpha, run.w, gap, outcome, run.sweeps, "dcd", "" if outcome == "converged" else "handed over")
+        if not promised and (hopeless or spent > PATIENCE * rival):
+            return run.judged(target, "handed over")
+    return found
 
 
 def _remaining(history: list[tuple[float, float]], target: float) -> float:

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 
 from pipeline.errors import SolverError
-from pipeline.solve import newton
+from pipeline.solve import dcd, newton
 from pipeline.solve.choice import solve, solve_auto
-from pipeline.solve.dcd import solve_dcd
+from pipeline.solve.dcd import Descent, solve_dcd
 from pipeline.solve.liblinear import liblinear_bytes, solve_liblinear
 from pipeline.solve.newton import solve_newton
+from pipeline.solve.ray_kernel import best_scale
 from pipeline.solve.reduced import ReducedProblem
 from tests.maths.problems import KINDS, make_problem, problems
 from tests.oracle import solve as oracle
@@ -161,6 +162,67 @@ def test_dcd_with_and_without_shrinking(shrink):
     found = solve_dcd(reduced, None, target, shrink=shrink, seed=4)
     check(reduced, found, target)
     assert found.converged
+
+
+def test_subspace_steps_never_lower_the_dual_and_keep_w_and_their_images():
+    problem = make_problem(4, 300, 40, "plain", 1.0)
+    reduced = ReducedProblem(sp.csr_array(problem.z), 1e3 * problem.c_min * problem.costs, np.ones(40))
+    run = Descent(reduced, np.zeros(300), shrink=True, seed=1)
+    duals = []
+    for _ in range(60):
+        run.burst(0.0)
+        _, *steps = run.memory
+        w = reduced.combine(run.alpha)
+        duals.append(run.alpha.sum() - w @ w / 2)
+        np.testing.assert_allclose(run.w, w, atol=1e-9)
+        for step, image in steps:
+            np.testing.assert_allclose(image, reduced.z.T @ step, atol=1e-9)
+    assert run.sweeps > 100
+    assert np.all(np.diff(duals) >= -1e-10 * abs(duals[-1]))
+
+
+def test_subspace_steps_shorten_the_tail(monkeypatch):
+    """Many free alphas, ill-conditioned rows: without the steps it takes about twice as many sweeps."""
+    rng = np.random.default_rng(6)
+    z = rng.standard_normal((200, 300)) * 10.0 ** rng.uniform(-1.5, 0, 300)
+    problem = ReducedProblem(z, np.full(200, 1e6), np.zeros(300))
+    optimum = solve_newton(problem, None, 1e-9)
+    target = 1e-5 * float(optimum.alpha.sum())
+    sweeps = [solve_dcd(problem, None, target).iterations]
+    monkeypatch.setattr(dcd, "FIRST_STEP", 10**9)
+    sweeps.append(solve_dcd(problem, None, target).iterations)
+    assert sweeps[1] > 1.5 * sweeps[0]
+
+
+@given(problem=problems(largest=(60, 10)), decades=st.floats(0, 4), share=st.floats(0, 1))
+def test_the_best_point_on_the_ray(problem, decades, share):
+    assume(math.isfinite(problem.c_min))
+    u = problem.c_min * 10**decades * problem.costs
+    reduced = ReducedProblem(problem.z, u, np.zeros(problem.z.shape[1]))
+    alpha = share * u
+    w = reduced.combine(alpha)
+    gap, scale = best_scale(np.arange(u.size), problem.z @ w, alpha, u, float(w @ w))
+    assume(math.isfinite(gap))
+    assert gap == pytest.approx(reduced.gap(scale * w, alpha), rel=1e-9, abs=1e-12 * (1 + float(u.sum())))
+    for other in [0.0, 1.0, 1.001 * scale, 0.999 * scale, *np.linspace(0, 3, 31)]:
+        assert gap <= reduced.gap(other * w, alpha) * (1 + 1e-9) + 1e-12 * (1 + float(u.sum()))
+
+
+def test_a_scaled_solution_is_a_good_start():
+    """1.05 times the solution at C/1.05: the ray answers a loose gap without a sweep, and says so."""
+    problem = make_problem(7, 400, 10, "shifted", 0.0)
+    c = 100 * problem.c_min
+    before, now = (ReducedProblem(problem.z, np.full(400, x), np.zeros(10)) for x in (c / 1.05, c))
+    near = solve_newton(before, None, 1e-10)
+    w_alpha = now.combine(1.05 * near.alpha)
+    loose = 1.01 * 0.05**2 * float(near.w @ near.w) / 2
+    found = solve_auto(now, 1.05 * near.alpha, loose)
+    check(now, found, loose)
+    assert (found.outcome, found.solver, found.iterations) == ("converged", "dcd+ray", 0)
+    assert now.gap(w_alpha, found.alpha) > loose
+    exact = solve_auto(now, 1.05 * near.alpha, float(now.gap(w_alpha, found.alpha)))
+    assert exact.solver == "dcd"
+    np.testing.assert_allclose(exact.w, w_alpha, rtol=1e-12)
 
 
 def test_limits_are_said_and_the_gap_is_true():
