@@ -5,7 +5,7 @@ their pages back at any time. So shards are free, and so are the arrays with one
 files. For n rows and d features the projection is
 
     BASE                          Python, libraries, compiled code (and, the first time, the compiler)
-    VECTORS x 8 d                 w, its predecessor, the fold, the solver's copy, a product's second vector, the model
+    VECTORS x 8 d                 w, its predecessor, the fold, a product's second vector, and what dcd combines
     ROW_BYTES x n, or MASKS x n   alpha, margins, norms ... in memory, or in scratch files but for a few masks
     SHARE_FOR_WORKERS of the rest what passes hold of their results, and worker processes where there are any
     what is left                  the working set: rows being solved for, twice while they are exchanged, and what the
@@ -23,7 +23,7 @@ from pathlib import Path
 from pipeline.errors import BudgetError
 
 BASE, WORKER = 200_000_000, 160_000_000
-VECTORS = 7
+VECTORS = 11
 ROW_BYTES, MASKS = 80, 4
 BATCH, BATCH_FROM_AFAR = 8_000_000, 60_000_000
 SHARE_OF_MACHINE = 0.5

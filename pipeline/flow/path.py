@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from pipeline.budget import Projection, project
 from pipeline.data.dataset import Dataset
@@ -65,7 +66,10 @@ def run_path(
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
     with writing(out, spec, about, versions()) as writer:
         if writer.header["status"] != "finished":
-            with MemoryMeter() as meter:
+            with (
+                MemoryMeter() as meter,
+                threadpool_limits(limits=1),
+            ):  # BLAS threads change bits and wait for each other
                 PathRun(engine, data, spec, validation, writer, projection, listen, reference).run(meter)
     return open_run(out)
 

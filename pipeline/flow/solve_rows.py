@@ -88,8 +88,8 @@ class RowSolver:
         if self.solver == "liblinear":
             tight = tight or held + liblinear_bytes(problem) > self.budget.room
         if self.solver == "dcd" or tight:
-            return solve_dcd(problem, start, target, shrink=self.shrink)
-        return solve(problem, start, target, self.solver)
+            return solve_dcd(problem, start, target, shrink=self.shrink, ray=False)
+        return solve(problem, start, target, self.solver, ray=False)
 
     def _write_back(
         self, pair: Pair, problem: ReducedProblem, start: np.ndarray, found: Solution, target: float
@@ -110,7 +110,7 @@ class RowSolver:
 
 def _few_sweeps(problem: ReducedProblem, start: np.ndarray, target: float) -> tuple[Solution, float]:
     """Improve one block a little; return what was found and the block's gap before."""
-    run = Descent(problem, start.copy(), shrink=True, seed=0)
+    run = Descent(problem, start.copy(), shrink=True, seed=0, ray=False)
     before = run.exact_gap()
     if before > 0.0:
         run.advance(0.1 * target, math.inf, SWEEPS_A_BLOCK)

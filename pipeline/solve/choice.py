@@ -63,33 +63,41 @@ def solve(
     target_gap: float = 0.0,
     solver: str = "auto",
     seconds: float = math.inf,
+    ray: bool = True,
 ) -> Solution:
-    """Solve by the named solver; what ``liblinear`` leaves is finished by ``auto`` from its alpha."""
+    """Solve by the named solver; what ``liblinear`` leaves is finished by ``auto`` from its alpha.
+
+    Without ``ray`` dcd's answer is always w_alpha.
+    """
     if solver == "dcd":
-        return solve_dcd(problem, start, target_gap, seconds)
+        return solve_dcd(problem, start, target_gap, seconds, ray=ray)
     if solver == "newton":
         return solve_newton(problem, start, target_gap, seconds)
     if solver == "liblinear":
         first = solve_liblinear(problem, target_gap)
-        return first if first.converged else solve_auto(problem, first.alpha, target_gap, seconds)
+        return first if first.converged else solve_auto(problem, first.alpha, target_gap, seconds, ray)
     if solver == "auto":
-        return solve_auto(problem, start, target_gap, seconds)
+        return solve_auto(problem, start, target_gap, seconds, ray)
     raise SolverError(f"unknown solver {solver!r}; there are {', '.join(SOLVERS)}")
 
 
 def solve_auto(
-    problem: ReducedProblem, start: np.ndarray | None = None, target_gap: float = 0.0, seconds: float = math.inf
+    problem: ReducedProblem,
+    start: np.ndarray | None = None,
+    target_gap: float = 0.0,
+    seconds: float = math.inf,
+    ray: bool = True,
 ) -> Solution:
     """Solve to an absolute gap by whichever solver promises to be there first, changing over on the way."""
     deadline = time.monotonic() + seconds
-    first = _watched_descent(problem, problem.feasible(start), target_gap, deadline)
+    first = _watched_descent(problem, problem.feasible(start), target_gap, deadline, ray)
     if first.outcome in ("converged", "failed") or time.monotonic() > deadline:
         return first
     second = solve_newton(problem, first.alpha, target_gap, deadline - time.monotonic())
     best = _better(first, second)
     if best.converged or time.monotonic() > deadline:
         return best
-    third = solve_dcd(problem, best.alpha, target_gap, deadline - time.monotonic(), most_sweeps=100_000)
+    third = solve_dcd(problem, best.alpha, target_gap, deadline - time.monotonic(), most_sweeps=100_000, ray=ray)
     return _better(best, third)
 
 
@@ -97,9 +105,9 @@ def _better(one: Solution, two: Solution) -> Solution:
     return two if two.gap < one.gap or two.converged else one
 
 
-def _watched_descent(problem: ReducedProblem, alpha: np.ndarray, target: float, deadline: float) -> Solution:
+def _watched_descent(problem: ReducedProblem, alpha: np.ndarray, target: float, deadline: float, ray: bool) -> Solution:
     """Run dcd until it has converged or newton promises to be faster."""
-    run = Descent(problem, alpha, shrink=True, seed=0)
+    run = Descent(problem, alpha, shrink=True, seed=0, ray=ray)
     visit = SECONDS_A_FAR_VISIT if problem.nnz > NEAR_NONZEROS else SECONDS_A_VISIT
     history: list[tuple[float, float]] = []
     found = run.judged(target)

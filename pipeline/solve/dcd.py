@@ -43,9 +43,13 @@ def solve_dcd(
     most_sweeps: int = MOST_SWEEPS,
     shrink: bool = True,
     seed: int = 0,
+    ray: bool = True,
 ) -> Solution:
-    """Solve to an absolute gap on the reduced problem, from any start alpha; the same seed gives the same bits."""
-    run = Descent(problem, problem.feasible(start), shrink, seed)
+    """Solve to an absolute gap on the reduced problem, from any start alpha; the same seed gives the same bits.
+
+    Without ``ray`` the answer is w_alpha, whatever else would do.
+    """
+    run = Descent(problem, problem.feasible(start), shrink, seed, ray)
     deadline = time.monotonic() + seconds
     while True:
         found = run.judged(target_gap)
@@ -59,9 +63,9 @@ def solve_dcd(
 class Descent:
     """The state of one solve: alpha, w = w_alpha, the rows in use, and the work done (in nonzeros visited)."""
 
-    def __init__(self, problem: ReducedProblem, alpha: np.ndarray, shrink: bool, seed: int) -> None:
+    def __init__(self, problem: ReducedProblem, alpha: np.ndarray, shrink: bool, seed: int, ray: bool = True) -> None:
         self.rows = _rows(problem)
-        self.problem, self.alpha, self.shrink = problem, alpha, shrink
+        self.problem, self.alpha, self.shrink, self.ray = problem, alpha, shrink, ray
         n = alpha.size
         state = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567890ABCDEF) % 2**64 or 1], dtype=np.uint64)
         self.order = (np.arange(n), state, np.array([n, np.inf, -np.inf]))
@@ -85,7 +89,7 @@ class Descent:
     def judged(self, target_gap: float, detail: str = "sweeps") -> Solution:
         """Compute the exact gap, try the ray if it is too large, and say whether the target is reached."""
         gap, w, solver, outcome = self.exact_gap(), self.w, "dcd", "limit"
-        if gap > target_gap:
+        if gap > target_gap and self.ray:
             on_ray, scale = self._ray(self.alpha.size)
             if on_ray <= target_gap:
                 gap, w, solver = on_ray, scale * self.w, "dcd+ray"
@@ -129,7 +133,7 @@ class Descent:
             self.memory = old, p2, p1
         self.sweeps += count
         self.work += (count + steps * price) * (before + active) / 2 * length
-        if self.caution * target_gap < estimate <= RAY_REACH * target_gap:
+        if self.ray and self.caution * target_gap < estimate <= RAY_REACH * target_gap:
             estimate = min(estimate, self._ray(active)[0])
         promised = active == 0 or estimate <= self.caution * target_gap
         if promised:
