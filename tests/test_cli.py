@@ -165,7 +165,7 @@ def test_readme_python_runs(capsys, tmp_path, monkeypatch):
     path, passes = re.findall(r"```python\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
     exec(compile(path, "README.md", "exec"), {})  # noqa: S102 - our own README
     figures, shapes, share = capsys.readouterr().out.splitlines()
-    steps, c, gap, accuracy = map(float, figures.split())
+    steps, _, gap, accuracy = map(float, figures.split())
     assert steps > 50
     assert gap <= 1e-5
     assert accuracy > 0.9
