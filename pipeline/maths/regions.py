@@ -11,8 +11,7 @@ from pipeline.maths import rules
 from pipeline.maths.ball import Ball, Span, ball_bounds
 from pipeline.maths.intersection import intersection_bounds
 from pipeline.maths.rules import Reference
-
-RULES = ("bt1", "bt2", "it", "gap", "none")
+from pipeline.spec import RULES
 
 
 @dataclass(frozen=True)

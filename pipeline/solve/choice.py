@@ -28,8 +28,8 @@ from pipeline.solve.dcd import Descent, solve_dcd
 from pipeline.solve.liblinear import solve_liblinear
 from pipeline.solve.newton import CG_STEPS, DIRECT_SIZE, solve_newton
 from pipeline.solve.reduced import ReducedProblem, Solution
+from pipeline.spec import SOLVERS
 
-SOLVERS = ("auto", "dcd", "newton", "liblinear")
 LEAST_STEPS, MOST_STEPS = 8, 40
 SECONDS_A_NONZERO, SECONDS_A_CELL, SECONDS_A_ROW = 1.5e-9, 4e-10, 3e-8
 SECONDS_A_FLOP, SECONDS_A_STEP, SECONDS_A_SPARSE_STEP, SECONDS_A_FEATURE = 1.5e-10, 1e-4, 5e-4, 8e-9

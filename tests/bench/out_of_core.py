@@ -1,6 +1,6 @@
 """Data larger than memory: url-like under a budget, its peak measured from outside, every certificate verified.
 
-The default is scale 1 (2.4 million rows, over 2 GB of shards) in 1 GB on a grid of 20 C; ``--times 20`` makes a data set
+The default is scale 1 (2.4 million rows, over 2 GB of shards) in 1 GB on a grid of 20 C; ``--times 20`` makes data
 of that many times its budget (url-like at scale 0.1 with more rows) instead.
 
 python -m tests.bench.out_of_core [--memory 1GB] [--grid 10x:10000x:20] [--times 20] [--folder DIR]
@@ -47,9 +47,8 @@ def main() -> None:
         found = watched(*SVMSIEVE, "path", str(shards), "--out", str(run), *settings)
         print(found.stdout or found.stderr)
         steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
-        print(
-            f"{len(steps)} steps in {found.seconds:.0f} s, {sum(s['passes'] for s in steps) / len(steps):.2f} passes a C"
-        )
+        passes = sum(step["passes"] for step in steps) / len(steps)
+        print(f"{len(steps)} steps in {found.seconds:.0f} s, {passes:.2f} passes a C")
         print(verdict("peak anonymous memory over the budget", found.peak / budget, 1.0, at_least=False))
         checked = watched(*SVMSIEVE, "verify", str(run), str(shards), "-q")
         print(checked.stdout or checked.stderr)
