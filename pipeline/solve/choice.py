@@ -2,15 +2,17 @@
 
 Neither is best everywhere (relative gap 1e-4 unless said; tests/bench/solvers.py prints the whole table):
 
-- sparse text, any C that is not huge: dcd by far (imdb at 10^3 C_min: 0.7 s against 8 s); - few features and large C,
-where many sweeps move w very little: newton by far (a9a at 10^7 C_min: 0.4 s against 6 s, and at
-  a gap of 1e-6 0.7 s against 29 s; splice at 10^7 C_min: 0.1 s against never);
+- sparse text: dcd by far (imdb at 10^3 C_min: 0.4 s against 8 s);
+- few features and large C, where many sweeps move w very little: newton (splice at 10^7 C_min: 0.1 s against more than
+  0.8 s);
 - small C: dcd needs a handful of sweeps (a9a at 10 C_min: 0.02 s against 0.12 s).
 
 So dcd goes first: its early sweeps are the cheapest progress there is, and they are not lost, because newton starts
 from any alpha. After every few sweeps two costs are predicted: dcd's, from the rate at which its gap has fallen lately;
 newton's, from the number of free alphas and the arithmetic of its linear systems. dcd goes on as long as it promises to
-be done first. Where newton stalls or runs out of time, dcd takes over again.
+be done first. It is given more time where newton may need conjugate gradients, whose steps nobody can count beforehand
+(news20 at 10^7 C_min: the gap stands still at first while the dual climbs, yet dcd is done long before newton would
+be). Where newton stalls or runs out of time, dcd takes over again.
 
 Costs are counted in operations, not read from a clock (the constants below turn them into seconds of one machine of
 2026): the same problem takes the same way, to the bit, however busy the machine is.
@@ -35,7 +37,7 @@ SECONDS_A_NONZERO, SECONDS_A_CELL, SECONDS_A_ROW = 1.5e-9, 4e-10, 3e-8
 SECONDS_A_FLOP, SECONDS_A_STEP, SECONDS_A_SPARSE_STEP, SECONDS_A_FEATURE = 1.5e-10, 1e-4, 5e-4, 8e-9
 SECONDS_A_VISIT, SECONDS_A_FAR_VISIT = 2e-9, 5e-9
 NEAR_NONZEROS, FAR_FEATURES = 3_000_000, 250_000
-FIRST_LOOK, PATIENCE = 0.1, 1.5
+FIRST_LOOK, FIRST_LOOK_AT_CG, PATIENCE = 0.1, 0.3, 1.5
 
 
 def newton_seconds(problem: ReducedProblem, alpha: np.ndarray) -> float:
@@ -109,6 +111,7 @@ def _watched_descent(problem: ReducedProblem, alpha: np.ndarray, target: float, 
     """Run dcd until it has converged or newton promises to be faster."""
     run = Descent(problem, alpha, shrink=True, seed=0, ray=ray)
     visit = SECONDS_A_FAR_VISIT if problem.nnz > NEAR_NONZEROS else SECONDS_A_VISIT
+    look = FIRST_LOOK_AT_CG if min(problem.z.shape) > DIRECT_SIZE else FIRST_LOOK
     history: list[tuple[float, float]] = []
     found = run.judged(target)
     while found.outcome == "limit" and time.monotonic() < deadline:
@@ -118,7 +121,7 @@ def _watched_descent(problem: ReducedProblem, alpha: np.ndarray, target: float, 
             found = run.judged(target)
         history.append((spent, found.gap if promised else estimate))
         rival = newton_seconds(problem, run.alpha)
-        hopeless = spent > FIRST_LOOK * rival and _remaining(history, target) > rival
+        hopeless = spent > look * rival and _remaining(history, target) > rival
         if not promised and (hopeless or spent > PATIENCE * rival):
             return run.judged(target, "handed over")
     return found
