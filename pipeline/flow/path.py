@@ -24,6 +24,7 @@ from pipeline.errors import SpecError
 from pipeline.events import Listener, Note, StepProgress, silent
 from pipeline.flow.linear_model import trained_on
 from pipeline.flow.memory_meter import MemoryMeter
+from pipeline.flow.model_file import StoredModel
 from pipeline.flow.passes import products, row_sum
 from pipeline.flow.point import Certifier, Point
 from pipeline.flow.reference import reference_point
@@ -243,9 +244,20 @@ class PathRun:
         number = len(self.writer.steps) - 2
         if number < 0 or facts["error"] is None or self.writer.steps[number]["c"] != facts["c_ref"]:
             return point, Outlook(facts["theta"])
-        before = self.writer.model(number)
-        products(self.engine, self.data, [before.w()], [self.arrays.before])
+        self._margins_again(self.writer.model(number))
         return point, Outlook(facts["theta"], facts["error"], facts["c_ref"])
+
+    def _margins_again(self, model: StoredModel) -> None:
+        """Write the margins of an earlier point to ``before``, with the bits they had.
+
+        Rows are summed up in another order when they are multiplied by several vectors at once, as they were then if w
+        was not alone.
+        """
+        w, rows = model.w(), self.arrays
+        if self.certifier.with_signs or model.w_alpha() is not None:
+            products(self.engine, self.data, [w, w], [rows.before, rows.expected])  # expected is written by every step
+        else:
+            products(self.engine, self.data, [w], [rows.before])
 
     def _write(self, step: Step) -> None:
         point, facts = step.point, dict(step.facts)
