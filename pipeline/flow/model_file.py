@@ -7,8 +7,11 @@ only; alpha in row order), ``zero_bits`` and ``upper_bits`` (the verdicts, a bit
 
 from __future__ import annotations
 
+import hashlib
 import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +23,9 @@ from numpy.lib import format as npy
 from pipeline.errors import RunError
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 
+KEYS = {f"{name}.npy" for name in ("c", "n_features", "n_rows", "w_index", "w_value", "alpha_index", "alpha_value")}
+KEYS |= {"zero_bits.npy", "upper_bits.npy"}
+DAMAGE = (OSError, ValueError, LookupError, RuntimeError, EOFError, zipfile.BadZipFile, struct.error, zlib.error)
 CHUNK = 1 << 16  # a multiple of 8: a byte of verdict bits never straddles two chunks
 
 
@@ -83,16 +89,24 @@ class StoredModel:
         try:
             with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 return stored[key]
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        except DAMAGE as error:
             raise _damaged(self.path, error) from error
 
-    def is_whole(self, full: bool = True) -> bool:
-        """Check that the file has its end, and (``full``) every byte against the checksums in it."""
+    def is_whole(self) -> bool:
+        """Check that everything is there, and every byte against the checksums in the file."""
         try:
             with zipfile.ZipFile(self.path) as archive:
-                return not full or archive.testzip() is None
-        except (OSError, zipfile.BadZipFile, EOFError):
+                return set(archive.namelist()) >= KEYS and archive.testzip() is None
+        except DAMAGE:
             return False
+
+    def digest(self) -> str:
+        """Return a hash of the file: the same for the same model, whatever run it is in."""
+        try:
+            with self.path.open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise _damaged(self.path, error) from error
 
     @cached_property
     def c(self) -> float:
@@ -112,7 +126,7 @@ class StoredModel:
         try:
             with zipfile.ZipFile(self.path) as archive:
                 apart = "w_alpha_index.npy" in archive.namelist()
-        except (OSError, zipfile.BadZipFile, EOFError) as error:
+        except DAMAGE as error:
             raise _damaged(self.path, error) from error
         return self._dense("w_alpha", "n_features") if apart else None
 
@@ -132,7 +146,7 @@ class StoredModel:
                 pieces = (_pieces(archive, f"{name}_{kind}") for kind in ("index", "value"))
                 for index, value in zip(*pieces, strict=True):
                     full[index] = value
-        except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile, EOFError) as error:
+        except DAMAGE as error:
             raise _damaged(self.path, error) from error
         return full
 
