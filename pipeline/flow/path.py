@@ -60,7 +60,8 @@ def run_path(
     projection = project(data.n_rows, data.n_features, spec.memory, engine.backend.workers, processes)
     about = describe_data(data) | ({"validation": validation.fingerprint} if validation else {})
     if reference is not None:
-        about["reference"] = {"c": reference.c, "fingerprint": reference.fingerprint}
+        found = {"c": reference.c, "fingerprint": reference.fingerprint, "model": reference.model.digest()}
+        about["reference"] = found
     if validation is not None:
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
     with writing(out, spec, about, versions()) as writer:
