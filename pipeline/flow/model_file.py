@@ -13,9 +13,11 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -41,7 +43,7 @@ def write_model(
     """Write under a temporary name, force to disk if ``sync``, then rename."""
     temporary = path.with_name(f"{path.name}.tmp")
     with temporary.open("wb") as stream:
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        with _archive(stream) as archive:
             _write(archive, "c", np.float64, (), [np.float64(c).tobytes()])
             _write(archive, "n_features", np.int64, (), [np.int64(w.size).tobytes()])
             _write(archive, "n_rows", np.int64, (), [np.int64(alpha.size).tobytes()])
@@ -56,6 +58,24 @@ def write_model(
             stream.flush()
             os.fsync(stream.fileno())
     temporary.replace(path)
+
+
+@contextmanager
+def _archive(stream: BinaryIO) -> Iterator[zipfile.ZipFile]:
+    """Yield a zip file whose end is written only if all went well.
+
+    Interrupted in the middle of an entry, ZipFile's own ``with`` would raise a ValueError instead, and so would its
+    deletion later.
+    """
+    archive = None
+    try:
+        archive = zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED)
+        yield archive
+        archive.close()
+    except BaseException:
+        if archive is not None:
+            archive.fp = None
+        raise
 
 
 def _chunks(x: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
