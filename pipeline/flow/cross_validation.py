@@ -14,7 +14,7 @@ from pipeline.engine.engine import Engine
 from pipeline.events import Listener, Note
 from pipeline.files import write_json
 from pipeline.flow.path import run_path
-from pipeline.flow.run_directory import HEADER, Run, open_run
+from pipeline.flow.run_directory import HEADER, Run, alone_in, open_run
 from pipeline.flow.score import best
 from pipeline.spec import SCORES
 
@@ -23,6 +23,11 @@ FOLDS = "folds"
 
 def cross_validate(engine: Engine, data: Dataset, run: Run, listen: Listener) -> Run:
     """Train the folds of a finished run, and name its best step by their mean score."""
+    with alone_in(run.path):
+        return _cross_validate(engine, data, run, listen)
+
+
+def _cross_validate(engine: Engine, data: Dataset, run: Run, listen: Listener) -> Run:
     spec = run.spec
     grid = tuple(step.c for step in run.steps)
     found = []
@@ -36,5 +41,6 @@ def cross_validate(engine: Engine, data: Dataset, run: Run, listen: Listener) ->
         for at_c in zip(*found, strict=True)
     ]
     header = run.header | {"cv_scores": means, "best_step": best(means, spec.select)}
-    write_json(run.path / HEADER, header)
+    if header != run.header:
+        write_json(run.path / HEADER, header)
     return open_run(run.path)

@@ -16,7 +16,7 @@ from pipeline.engine.engine import Engine
 from pipeline.events import Listener, silent
 from pipeline.flow.cross_validation import cross_validate
 from pipeline.flow.path import run_path
-from pipeline.flow.run_directory import HEADER, Run, StepView, open_run
+from pipeline.flow.run_directory import Run, StepView, stored_spec
 from pipeline.sizes import bytes_of
 from pipeline.spec import PathSpec
 
@@ -74,6 +74,5 @@ def train_run(
 
 def budget_for(out: str | Path | None) -> int:
     """Return the budget of the run that is in ``out``, if there is one, else the default."""
-    if out is not None and (Path(out) / HEADER).is_file():
-        return open_run(out).spec.memory
-    return default_budget()
+    stored = None if out is None else stored_spec(out)
+    return stored.memory if stored else default_budget()

@@ -7,12 +7,17 @@ only; alpha in row order), ``zero_bits`` and ``upper_bits`` (the verdicts, a bit
 
 from __future__ import annotations
 
+import hashlib
 import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -20,6 +25,9 @@ from numpy.lib import format as npy
 from pipeline.errors import RunError
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 
+KEYS = {f"{name}.npy" for name in ("c", "n_features", "n_rows", "w_index", "w_value", "alpha_index", "alpha_value")}
+KEYS |= {"zero_bits.npy", "upper_bits.npy"}
+DAMAGE = (OSError, ValueError, LookupError, RuntimeError, EOFError, zipfile.BadZipFile, struct.error, zlib.error)
 CHUNK = 1 << 16  # a multiple of 8: a byte of verdict bits never straddles two chunks
 
 
@@ -35,7 +43,7 @@ def write_model(
     """Write under a temporary name, force to disk if ``sync``, then rename."""
     temporary = path.with_name(f"{path.name}.tmp")
     with temporary.open("wb") as stream:
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        with _archive(stream) as archive:
             _write(archive, "c", np.float64, (), [np.float64(c).tobytes()])
             _write(archive, "n_features", np.int64, (), [np.int64(w.size).tobytes()])
             _write(archive, "n_rows", np.int64, (), [np.int64(alpha.size).tobytes()])
@@ -50,6 +58,24 @@ def write_model(
             stream.flush()
             os.fsync(stream.fileno())
     temporary.replace(path)
+
+
+@contextmanager
+def _archive(stream: BinaryIO) -> Iterator[zipfile.ZipFile]:
+    """Yield a zip file whose end is written only if all went well.
+
+    Interrupted in the middle of an entry, ZipFile's own ``with`` would raise a ValueError instead, and so would its
+    deletion later.
+    """
+    archive = None
+    try:
+        archive = zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED)
+        yield archive
+        archive.close()
+    except BaseException:
+        if archive is not None:
+            archive.fp = None
+        raise
 
 
 def _chunks(x: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -83,16 +109,24 @@ class StoredModel:
         try:
             with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 return stored[key]
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        except DAMAGE as error:
             raise _damaged(self.path, error) from error
 
-    def is_whole(self, full: bool = True) -> bool:
-        """Check that the file has its end, and (``full``) every byte against the checksums in it."""
+    def is_whole(self) -> bool:
+        """Check that everything is there, and every byte against the checksums in the file."""
         try:
             with zipfile.ZipFile(self.path) as archive:
-                return not full or archive.testzip() is None
-        except (OSError, zipfile.BadZipFile, EOFError):
+                return set(archive.namelist()) >= KEYS and archive.testzip() is None
+        except DAMAGE:
             return False
+
+    def digest(self) -> str:
+        """Return a hash of the file: the same for the same model, whatever run it is in."""
+        try:
+            with self.path.open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise _damaged(self.path, error) from error
 
     @cached_property
     def c(self) -> float:
@@ -112,7 +146,7 @@ class StoredModel:
         try:
             with zipfile.ZipFile(self.path) as archive:
                 apart = "w_alpha_index.npy" in archive.namelist()
-        except (OSError, zipfile.BadZipFile, EOFError) as error:
+        except DAMAGE as error:
             raise _damaged(self.path, error) from error
         return self._dense("w_alpha", "n_features") if apart else None
 
@@ -132,7 +166,7 @@ class StoredModel:
                 pieces = (_pieces(archive, f"{name}_{kind}") for kind in ("index", "value"))
                 for index, value in zip(*pieces, strict=True):
                     full[index] = value
-        except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile, EOFError) as error:
+        except DAMAGE as error:
             raise _damaged(self.path, error) from error
         return full
 

@@ -25,6 +25,7 @@ from pipeline.errors import SpecError
 from pipeline.events import Listener, Note, StepProgress, silent
 from pipeline.flow.linear_model import trained_on
 from pipeline.flow.memory_meter import MemoryMeter
+from pipeline.flow.model_file import StoredModel
 from pipeline.flow.passes import products, row_sum
 from pipeline.flow.point import Certifier, Point
 from pipeline.flow.reference import reference_point
@@ -61,7 +62,8 @@ def run_path(
     projection = project(data.n_rows, data.n_features, spec.memory, where.workers, processes, where.in_process)
     about = describe_data(data) | ({"validation": validation.fingerprint} if validation else {})
     if reference is not None:
-        about["reference"] = {"c": reference.c, "fingerprint": reference.fingerprint}
+        found = {"c": reference.c, "fingerprint": reference.fingerprint, "model": reference.model.digest()}
+        about["reference"] = found
     if validation is not None:
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
     with writing(out, spec, about, versions()) as writer:
@@ -248,9 +250,20 @@ class PathRun:
         number = len(self.writer.steps) - 2
         if number < 0 or facts["error"] is None or self.writer.steps[number]["c"] != facts["c_ref"]:
             return point, Outlook(facts["theta"])
-        before = self.writer.model(number)
-        products(self.engine, self.data, [before.w()], [self.arrays.before])
+        self._margins_again(self.writer.model(number))
         return point, Outlook(facts["theta"], facts["error"], facts["c_ref"])
+
+    def _margins_again(self, model: StoredModel) -> None:
+        """Write the margins of an earlier point to ``before``, with the bits they had.
+
+        Rows are summed up in another order when they are multiplied by several vectors at once, as they were then if w
+        was not alone.
+        """
+        w, rows = model.w(), self.arrays
+        if self.certifier.with_signs or model.w_alpha() is not None:
+            products(self.engine, self.data, [w, w], [rows.before, rows.expected])  # expected is written by every step
+        else:
+            products(self.engine, self.data, [w], [rows.before])
 
     def _write(self, step: Step) -> None:
         point, facts = step.point, dict(step.facts)

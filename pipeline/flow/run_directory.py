@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import RunError, SieveError, SpecError
+from pipeline.errors import RunError, SieveError
 from pipeline.files import locked, write_json
 from pipeline.flow.model_file import StoredModel, write_model
 from pipeline.spec import PathSpec
@@ -98,6 +98,13 @@ class Run:
         return below[-1]
 
 
+def stored_spec(path: str | Path) -> PathSpec | None:
+    """Return the settings of a run directory, whatever state its steps are in; None if there is no run yet."""
+    folder = Path(path)
+    with _io_errors(folder):
+        return PathSpec.from_json(_read_header(folder)["spec"]) if (folder / HEADER).is_file() else None
+
+
 def open_run(path: str | Path) -> Run:
     """Read a run directory; what is not one is an error of one line."""
     folder = Path(path)
@@ -163,27 +170,40 @@ def writing(path: str | Path, spec: PathSpec, data: dict[str, Any], versions: di
     folder = Path(path).resolve()
     with _io_errors(folder):
         _make(folder)
-        with locked(folder, RunError(f"{folder}: another svmsieve is running there; wait for it to finish")):
-            header = _matching_header(folder, spec, data, versions)
-            steps = _keep_whole_steps(folder)
-            writer = RunWriter(folder, header, steps)
+    with alone_in(folder):
+        header = _matching_header(folder, spec, data, versions)
+        _remove_half_written(folder)
+        steps = _keep_whole_steps(folder)
+        writer = RunWriter(folder, header, steps)
+        try:
             if header["status"] == "finished" and len(steps) < header["n_steps"]:
                 writer.update(status="running")  # models were lost since: the missing steps are trained again
-            try:
-                yield writer
-            finally:
-                writer.stream.close()
-                shutil.rmtree(folder / SCRATCH, ignore_errors=True)
+            yield writer
+        finally:
+            shutil.rmtree(folder / SCRATCH, ignore_errors=True)
+            writer.stream.close()
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold the lock of a run directory's only writer; what cannot be written there is an error of one line."""
+    busy = RunError(f"{folder}: another svmsieve is running there; wait for it to finish")
+    with _io_errors(folder), locked(folder, busy):
+        yield
 
 
 def _make(folder: Path) -> None:
+    """Make the directory, or accept one that is empty, a run, or what is left of one that had hardly begun.
+
+    Steps without a run.json are none of those: nobody knows their settings.
+    """
     if folder.exists() and not folder.is_dir():
         raise RunError(f"{folder}: is a file; choose another --out")
-    if folder.is_dir() and not (folder / HEADER).is_file():
-        names = [
-            entry.name for entry in folder.iterdir() if entry.name not in (f"{HEADER}.tmp", MODELS, STEPS, SCRATCH)
-        ]
-        if names:
+    if folder.is_dir() and not (folder / HEADER).exists():
+        names = {entry.name for entry in folder.iterdir()} - {f"{HEADER}.tmp", MODELS}
+        if STEPS in names:
+            raise RunError(f"{folder}: has lost its {HEADER}; remove {folder} to start afresh, or choose another --out")
+        if names or ((folder / MODELS).exists() and any((folder / MODELS).iterdir())):
             raise RunError(f"{folder}: exists and is not a run; choose another --out")
     (folder / MODELS).mkdir(parents=True, exist_ok=True)
 
@@ -198,10 +218,7 @@ def _matching_header(folder: Path, spec: PathSpec, data: dict[str, Any], version
     header = _read_header(folder)
     if header["data"]["fingerprint"] != data["fingerprint"]:
         raise RunError(f"{folder}: was made from other data ({header['data']['path']}); {afresh}")
-    try:
-        changed = spec.difference(PathSpec.from_json(header["spec"]))
-    except SpecError as error:
-        changed = str(error)
+    changed = spec.difference(PathSpec.from_json(header["spec"]))
     if changed:
         raise RunError(f"{folder}: was made with other settings ({changed}); {afresh}")
     for what in ("validation", "reference"):
@@ -210,32 +227,43 @@ def _matching_header(folder: Path, spec: PathSpec, data: dict[str, Any], version
     return header
 
 
+def _remove_half_written(folder: Path) -> None:
+    for path in (*folder.glob("*.tmp"), *(folder / MODELS).glob("*.tmp")):
+        path.unlink()
+
+
 def _keep_whole_steps(folder: Path) -> list[dict[str, Any]]:
-    """Return the steps that count and cut the rest off."""
+    """Return the steps that count and cut the rest off.
+
+    Every model is read: after a power cut any of those that were not forced to disk may be damaged, not only the last.
+    """
     whole: list[dict[str, Any]] = []
     for facts in _read_steps(folder, torn=True):
-        if not StoredModel(folder / MODELS / model_name(len(whole))).is_whole(full=False):
+        if not StoredModel(folder / MODELS / model_name(len(whole))).is_whole():
             break
         whole.append(facts)
-    while whole and not StoredModel(folder / MODELS / model_name(len(whole) - 1)).is_whole():
-        whole.pop()
-    text = "".join(json.dumps(facts) + "\n" for facts in whole)
+    text = "".join(json.dumps(facts) + "\n" for facts in whole).encode()
     path = folder / STEPS
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+    if not path.is_file() or path.read_bytes() != text:
         temporary = folder / f"{STEPS}.tmp"
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(text)
         temporary.replace(path)
     return whole
 
 
 def _read_header(folder: Path) -> dict[str, Any]:
     path = folder / HEADER
+    afresh = f"remove {folder} to start afresh"
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
         if header["format"] != FORMAT or header["version"] != VERSION:
-            raise RunError(f"{path}: not a run of this svmsieve (version {header.get('version')})")
-        if not isinstance(header["data"]["fingerprint"], str) or not isinstance(header["spec"], dict):
+            raise RunError(f"{path}: not a run of this svmsieve (version {header['version']}); {afresh}")
+        PathSpec.from_json(header["spec"])
+        texts = (header["status"], header["data"]["fingerprint"], header["data"]["path"])
+        if not all(isinstance(text, str) for text in texts):
             raise TypeError("a field has the wrong type")
+        if header["status"] == "finished":
+            int(header["n_steps"])
     except FileNotFoundError as error:
         raise RunError(f"{folder}: no run.json: not a run directory; train with svmsieve path first") from error
     except OSError as error:
@@ -243,7 +271,7 @@ def _read_header(folder: Path) -> dict[str, Any]:
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         if isinstance(error, RunError):
             raise
-        raise RunError(f"{path}: damaged ({type(error).__name__} {error}); train again") from error
+        raise RunError(f"{path}: damaged ({type(error).__name__} {error}); {afresh}") from error
     return header
 
 

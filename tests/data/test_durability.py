@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -26,8 +23,8 @@ from pipeline.data.directory import existing_directory, new_directory
 from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.data.manifest import MANIFEST, read_manifest
 from pipeline.errors import DataError, DatasetError
+from tests.forked import LIMIT, Server, one_line, run_command
 
-LIMIT = 60.0
 MODES = {"fresh": [], "append": ["--append"], "overwrite": ["--overwrite"]}
 
 
@@ -127,14 +124,6 @@ def job(tmp_path, known):
 # Writers in processes of their own, forked from one that has everything loaded
 
 
-def run_command(errors: str, largest_file: int | None, arguments: list[str]) -> None:
-    with Path(errors).open("w") as stream:
-        os.dup2(stream.fileno(), sys.stderr.fileno())
-    if largest_file is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-    main(arguments)
-
-
 FILE_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "fcntl.flock", "ctypes.dlsym"}
 
 
@@ -156,55 +145,14 @@ def run_and_die(event: int, exchange: bool, source: str, out: str, spec: IngestS
     sys.exit(0)
 
 
-def serve(connection: Connection, source: str) -> None:
+def ingest_once(source: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         ingest([source], Path(folder) / "warm", IngestSpec())
-    while (call := connection.recv()) is not None:
-        pid = os.fork()
-        if pid == 0:
-            try:
-                call[0](*call[1:])
-            except SystemExit as left:
-                os._exit(left.code)
-            finally:
-                os._exit(99)
-        connection.send(pid)
-        connection.send(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-
-
-class Server:
-    """Runs one call at a time in a forked process."""
-
-    def __init__(self, source: Path) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, str(source)))
-        self.process.start()
-
-    def start(self, *call: object) -> int:
-        """Start the call and return its process id."""
-        self.connection.send(call)
-        return self.connection.recv()
-
-    def ended(self) -> bool:
-        """Whether the process has ended."""
-        return self.connection.poll()
-
-    def left(self) -> int:
-        """Wait for the process and return its exit code."""
-        assert self.connection.poll(LIMIT)
-        return self.connection.recv()
-
-    def close(self) -> None:
-        self.connection.send(None)
-        self.process.join(LIMIT)
-        self.process.close()
-        self.connection.close()
 
 
 @pytest.fixture(scope="module")
 def server(known):
-    running = Server(known[0] / "new.svm")
+    running = Server(ingest_once, str(known[0] / "new.svm"))
     yield running
     running.close()
 
@@ -218,12 +166,6 @@ def command(server, tmp_path):
         return server.start(run_command, str(errors), largest_file, arguments)
 
     return start, lambda: (server.left(), errors.read_text())
-
-
-def one_line(said: str) -> str:
-    assert said.count("\n") == 1, said
-    assert said.startswith("svmsieve")
-    return said
 
 
 # Killed
