@@ -62,14 +62,18 @@ def solve(
     solver: str = "auto",
     seconds: float = math.inf,
 ) -> Solution:
-    """Solve by the named solver; what ``liblinear`` leaves is finished by ``auto`` from its alpha."""
+    """Solve by the named solver; what ``liblinear`` leaves is finished by ``auto``, from the better of two alphas."""
     if solver == "dcd":
         return solve_dcd(problem, start, target_gap, seconds)
     if solver == "newton":
         return solve_newton(problem, start, target_gap, seconds)
     if solver == "liblinear":
         first = solve_liblinear(problem, target_gap)
-        return first if first.converged else solve_auto(problem, first.alpha, target_gap, seconds)
+        if first.converged:
+            return first
+        own = problem.feasible(start)
+        worse = problem.gap(problem.combine(first.alpha), first.alpha) > problem.gap(problem.combine(own), own)
+        return solve_auto(problem, own if worse else first.alpha, target_gap, seconds)
     if solver == "auto":
         return solve_auto(problem, start, target_gap, seconds)
     raise SolverError(f"unknown solver {solver!r}; there are {', '.join(SOLVERS)}")
