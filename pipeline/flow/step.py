@@ -21,6 +21,7 @@ from pipeline.errors import SolverError
 from pipeline.flow.point import Certifier, Point, bounds_of
 from pipeline.flow.row_arrays import RowArrays
 from pipeline.flow.solve_rows import Pair, RowSolver
+from pipeline.maths.certificate import Certificate
 from pipeline.maths.regions import Region
 from pipeline.maths.rounding import UNIT
 from pipeline.maths.verdicts import UPPER, ZERO
@@ -30,6 +31,7 @@ from pipeline.spec import PathSpec
 MOST_ROUNDS, STALLED_ROUNDS = 1000, 8
 SHARE_FOR_SOLVER = 0.5
 TINY_BAND = 1e-5  # of the radius
+LEAST_DUAL = 1e-6  # of the primal value
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,8 @@ class Stepper:
             self._expect(outlook.stretch(ref.c, c))
             counts = self._screen(ref, c, outlook, self.spec.rule)
         verdicts = self.arrays.verdicts.copy()
-        floor = max(ref.reach.model_at(c).certificate.dual, 0.0)
-        target = SHARE_FOR_SOLVER * self.spec.tol * floor
-        tol, best, quiet, largest, solvers = self.spec.tol, math.inf, 0, 0, Counter[str]()
+        target = SHARE_FOR_SOLVER * self.spec.tol * _worth(ref, c)
+        tol, largest, solvers, progress = self.spec.tol, 0, Counter[str](), Progress()
         for round_ in range(MOST_ROUNDS):
             chosen = int(np.count_nonzero(self.arrays.chosen))
             largest = max(largest, chosen)
@@ -83,9 +84,7 @@ class Stepper:
                     break
                 tol *= 0.3
             report(facts)
-            quiet = 0 if found.gap < 0.98 * best else quiet + 1
-            best = min(best, found.gap)
-            if quiet >= STALLED_ROUNDS:
+            if progress.stalled(found):
                 raise _stalled(c, found.relative_gap, tol, "rounding allows no more, or the solver makes no progress")
             with clock("screen"):
                 self._screen_again(point, outlook)
@@ -194,6 +193,23 @@ class Stepper:
         }
 
 
+class Progress:
+    """Tells when rounds no longer help: for a while neither the gap has fallen nor the dual value risen, by its share.
+
+    The gap at w = w_alpha goes up and down while the dual value rises: blocks that are solved in turn need both.
+    """
+
+    def __init__(self) -> None:
+        self.gap, self.dual, self.quiet = math.inf, -math.inf, 0
+
+    def stalled(self, found: Certificate) -> bool:
+        """Take note of a round's certificate."""
+        better = found.gap < 0.98 * self.gap or found.dual > self.dual + 0.001 * found.gap
+        self.quiet = 0 if better else self.quiet + 1
+        self.gap, self.dual = min(self.gap, found.gap), max(self.dual, found.dual)
+        return self.quiet >= STALLED_ROUNDS
+
+
 class Clock:
     """Seconds by what they were spent on."""
 
@@ -213,6 +229,17 @@ class Clock:
     def seconds(self) -> dict[str, float]:
         """Return all, with the total."""
         return {**self.spent, "total": time.perf_counter() - self.begun}
+
+
+def _worth(ref: Point, c: float) -> float:
+    """Guess the optimum at C, which lies between the best dual value at hand and the primal value of the reference.
+
+    The dual value of a reference from other data or another C may be negative; scaled by t it is t S - t^2 A/2, at best
+    S^2/(2 A). A guess too low has the solver do more than is asked for, one too high costs a round.
+    """
+    found, reach = ref.reach.model_at(c).certificate, ref.reach
+    shrunk = reach.alpha * min(1.0, reach.alpha / reach.dual_square) / 2 if reach.dual_square > 0.0 else 0.0
+    return math.sqrt(max(found.dual, shrunk, LEAST_DUAL * found.primal) * found.primal)
 
 
 def _stalled(c: float, gap: float, tol: float, why: str) -> SolverError:

@@ -67,7 +67,7 @@ def solve(
     seconds: float = math.inf,
     ray: bool = True,
 ) -> Solution:
-    """Solve by the named solver; what ``liblinear`` leaves is finished by ``auto`` from its alpha.
+    """Solve by the named solver; what ``liblinear`` leaves is finished by ``auto``, from the better of two alphas.
 
     Without ``ray`` dcd's answer is always w_alpha.
     """
@@ -77,7 +77,11 @@ def solve(
         return solve_newton(problem, start, target_gap, seconds)
     if solver == "liblinear":
         first = solve_liblinear(problem, target_gap)
-        return first if first.converged else solve_auto(problem, first.alpha, target_gap, seconds, ray)
+        if first.converged:
+            return first
+        own = problem.feasible(start)
+        worse = problem.gap(problem.combine(first.alpha), first.alpha) > problem.gap(problem.combine(own), own)
+        return solve_auto(problem, own if worse else first.alpha, target_gap, seconds, ray)
     if solver == "auto":
         return solve_auto(problem, start, target_gap, seconds, ray)
     raise SolverError(f"unknown solver {solver!r}; there are {', '.join(SOLVERS)}")

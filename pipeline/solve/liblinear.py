@@ -62,7 +62,8 @@ def solve_liblinear(
         return Solution(np.zeros(n), w, problem.gap(w, np.zeros(n)), "converged", 0, "liblinear")
     c = float(problem.u[0])
     marked, labels, ratio = _encoded(problem, c)
-    weights, text = _train(marked, labels, f"-s 3 -c {c!r} -e {tolerance!r} -w-1 {ratio!r}")
+    weigh = f" -w-1 {ratio!r}" if labels[-1] < 0 else ""  # of a label that is not there LIBLINEAR warns on stderr
+    weights, text = _train(marked, labels, f"-s 3 -c {c!r} -e {tolerance!r}{weigh}")
     alpha = np.clip(weights[d : d + n] / DELTA * np.where(labels[:n] > 0, 1.0, -1.0), 0.0, problem.u)
     return _judged(problem, weights[:d], alpha, target_gap, "reaching max number of iterations" in text)
 

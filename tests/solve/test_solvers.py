@@ -315,8 +315,9 @@ class TestLiblinear:
             np.testing.assert_array_equal(alpha, found[0])
 
     @pytest.mark.parametrize("n", [1, 2])
-    def test_one_and_two_rows(self, n):
+    def test_one_and_two_rows(self, capfd, n):
         problem = ReducedProblem(np.array([[3.0, 4.0], [1.0, 0.0]])[:n], np.ones(n), np.zeros(2))
         found = solve_liblinear(problem, 1e-4, tolerance=1e-8)
         check(problem, found, 1e-4)
         assert found.converged
+        assert capfd.readouterr() == ("", "")
