@@ -61,9 +61,10 @@ class Stepper:
         clock = Clock()
         begun = self.certifier.passes, self.solver.working.read
         with clock("screen"):
+            self._expect(ref, c, outlook)
             pair = self._start(ref, c)
-            self._expect(outlook.stretch(ref.c, c))
-            counts = self._screen(ref, c, outlook, self.spec.rule)
+            counts = self._screen(ref, c, outlook, self.spec.rule, self.arrays.expected)
+            self.arrays.before[:] = self.arrays.products[0]
         verdicts = self.arrays.verdicts.copy()
         target = SHARE_FOR_SOLVER * self.spec.tol * _worth(ref, c)
         tol, largest, solvers, progress = self.spec.tol, 0, Counter[str](), Progress()
@@ -109,7 +110,7 @@ class Stepper:
         size = math.sqrt(ref.reach.dual_square)
         return Pair(w_alpha, w_alpha, ref.drift * rho + 4 * UNIT * rho * (size + float(ref.reference.sums.reach)), "")
 
-    def _screen(self, ref: Point, c: float, outlook: Outlook, rule: str) -> Counter[int]:
+    def _screen(self, ref: Point, c: float, outlook: Outlook, rule: str, centre: np.ndarray) -> Counter[int]:
         """Write verdicts and working set at C from the reference's ball; return how many rows have which verdict.
 
         A working set that does not fit into memory is chosen again with a smaller theta: the rows least likely to move
@@ -118,25 +119,26 @@ class Stepper:
         proven, radius = ref.region(c, rule), ref.region(c, "bt1").balls[0].radius
         band = outlook.band(radius)
         while True:
-            counts = self._classify(proven, band, c)
+            counts = self._classify(proven, band, c, centre)
             if not self.spec.predict or band < TINY_BAND * radius or self.solver.working.fits(self.arrays.chosen):
                 return counts
             band /= 2
 
-    def _classify(self, proven: Region, band: float, c: float) -> Counter[int]:
+    def _classify(self, proven: Region, band: float, c: float, centre: np.ndarray) -> Counter[int]:
+        """Write verdicts and working set by a region, for alphas in the box of C = ``c``."""
         counts = Counter[int]()
         rows, modes = self.arrays, (bool(proven.balls), self.spec.predict)
         for part in rows.chunks():
             bounds, widths = bounds_of(rows, proven, part), (band, rows.norms[part])
             alpha, u = rows.alpha[part], c * rows.costs[part]
             verdicts, chosen = rows.verdicts[part], rows.chosen[part]
-            classify(bounds, rows.expected[part], widths, alpha, u, modes, verdicts, chosen)
+            classify(bounds, centre[part], widths, alpha, u, modes, verdicts, chosen)
             for verdict in (ZERO, UPPER):
                 counts[verdict] += int(np.count_nonzero((verdicts == verdict) & (u > 0.0)))
         return counts
 
-    def _expect(self, stretch: float) -> None:
-        rows = self.arrays
+    def _expect(self, ref: Point, c: float, outlook: Outlook) -> None:
+        rows, stretch = self.arrays, outlook.stretch(ref.c, c)
         for part in rows.chunks():
             expect(rows.products[0][part], rows.before[part], stretch, rows.expected[part])
 
@@ -150,10 +152,8 @@ class Stepper:
     def _screen_again(self, point: Point, outlook: Outlook) -> None:
         """Add to the working set, if it fits, what the point's own ball leaves open or shows on the wrong side."""
         before = self.arrays.chosen.copy()
-        kept = self.arrays.expected.copy()
-        self.arrays.expected[:] = self.arrays.products[0]
-        self._screen(point, point.c, outlook, "none" if self.spec.rule == "none" else "gap")
-        self.arrays.expected[:] = kept
+        rule = "none" if self.spec.rule == "none" else "gap"
+        self._screen(point, point.c, outlook, rule, self.arrays.products[0])
         before |= self.arrays.chosen
         if self.solver.working.fits(before):
             self.arrays.chosen[:] = before

@@ -55,10 +55,9 @@ class Outlook:
 
 @kernel
 def expect(f, before, stretch, expected):  # type: ignore[no-untyped-def]
-    """Write where margins are expected, and move the present ones to ``before``."""
+    """Write where margins are expected."""
     for i in range(f.size):
         expected[i] = f[i] + stretch * (f[i] - before[i]) if stretch > 0.0 else f[i]
-        before[i] = f[i]
 
 
 @kernel
