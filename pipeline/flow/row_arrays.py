@@ -6,6 +6,7 @@ step. A scratch file is memory-mapped: its pages are the system's to write out, 
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -41,11 +42,14 @@ class RowArrays:
         self.trained = n_rows
 
     def empty(self, dtype: type) -> np.ndarray:
-        """Return one more array."""
+        """Return one more array, of zeros. The space of a file is taken now: later, a full disk is a bus error."""
         if self.folder is None or self.n_rows == 0:
             return np.zeros(self.n_rows, dtype)
         self.count += 1
-        return np.memmap(self.folder / f"{self.count}.bin", dtype, "w+", shape=(self.n_rows,)).view(np.ndarray)
+        path = self.folder / f"{self.count}.bin"
+        with path.open("wb") as stream:
+            os.posix_fallocate(stream.fileno(), 0, self.n_rows * np.dtype(dtype).itemsize)
+        return np.memmap(path, dtype, "r+", shape=(self.n_rows,)).view(np.ndarray)
 
     def need_products(self, count: int) -> list[np.ndarray]:
         """Return ``count`` arrays for the products of the rows with as many vectors."""

@@ -27,6 +27,7 @@ from pipeline.flow import run_directory
 from pipeline.flow.fit import fit_path
 from pipeline.flow.model_file import StoredModel
 from pipeline.flow.path import describe_data, versions
+from pipeline.flow.row_arrays import RowArrays
 from pipeline.flow.run_directory import RunWriter, open_run, writing
 from pipeline.flow.working_rows import WorkingRows
 from tests.flow.runs import command, shards_of, sparse_rows
@@ -568,6 +569,14 @@ def test_a_full_disk_is_one_line_and_finished_steps_stay(job, undisturbed, child
         one.run()
         assert contents(one.out) == expected, f"no file above {size} bytes"
     assert stops > 1
+
+
+def test_the_space_of_scratch_files_is_taken_when_they_are_made(tmp_path):
+    """Writing to a mapped file on a full disk is a bus error, which kills without a word."""
+    with RowArrays(100_000, tmp_path) as arrays:
+        assert not arrays.alpha.any()
+        for path in tmp_path.rglob("*.bin"):
+            assert path.stat().st_blocks * 512 >= path.stat().st_size > 0
 
 
 @pytest.mark.parametrize("case", [PLAIN, "folds"])
