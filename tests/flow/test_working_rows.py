@@ -85,9 +85,10 @@ def test_visit_covers_a_mask_whatever_is_held(setting, seed, held, limit):
     rng = np.random.default_rng(seed)
     working = WorkingRows(engine, data, arrays, limit)
     first = rng.random(N) < held
-    if working.fits(first):
-        working.hold(first)
+    first &= working.fits(first)
+    working.hold(first)
     wanted = rng.random(N) < 0.4
+    together = working.fits(first | wanted)
     total, seen = np.zeros(D), np.zeros(N, int)
     for rows in working.visit(wanted):
         np.testing.assert_array_equal(rows, working.rows)
@@ -95,6 +96,8 @@ def test_visit_covers_a_mask_whatever_is_held(setting, seed, held, limit):
         seen[rows] += wanted[rows]
         working.add_to(total, np.where(wanted[rows], 1.0, 0.0))
     np.testing.assert_array_equal(seen, wanted)
+    if together:  # what was held is still there for the next step
+        np.testing.assert_array_equal(working.rows, np.flatnonzero(first | wanted))
     np.testing.assert_allclose(total, world.z[wanted].sum(axis=0), atol=1e-12)
 
 
