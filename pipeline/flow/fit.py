@@ -37,9 +37,9 @@ def fit_path(
     """Train a certified SVM at every C of the path.
 
     ``settings`` are those of ``PathSpec``: c_max, epsilon, tol, rule, solver, class_weight, holdout, cv, select ... A
-    run in ``out`` that was interrupted is continued; without ``out`` the models live as long as the result. ``memory``
-    is a number of bytes or a text such as "2GB", by default what the run in ``out`` had, or half of the machine's.
-    ``reference``, a step of any run, is where the first step starts from.
+    run in ``out`` that was interrupted is continued; without ``out`` the models live as long as the result or any of
+    its steps. ``memory`` is a number of bytes or a text such as "2GB", by default what the run in ``out`` had, or half
+    of the machine's. ``reference``, a step of any run, is where the first step starts from.
     """
     source = data if isinstance(data, Dataset) else open_dataset(data)
     judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
@@ -54,8 +54,17 @@ def fit_path(
             shutil.rmtree(folder, ignore_errors=True)
         raise
     if out is None:
-        weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
+        home = _Temporary(folder)
+        for step in run.steps:
+            step.home = home
     return run
+
+
+class _Temporary:
+    """Removes a folder once nobody holds this any more."""
+
+    def __init__(self, folder: Path) -> None:
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
 
 def train_run(

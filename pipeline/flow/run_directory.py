@@ -35,11 +35,12 @@ HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 class StepView:
     """A finished step: the keys of its line as attributes, and ``w``, ``alpha``, ``verdicts`` read from its model.
 
-    ``spec`` and ``fingerprint`` are the run's settings and data.
+    ``spec`` and ``fingerprint`` are the run's settings and data; ``home`` keeps a temporary run directory alive.
     """
 
     def __init__(self, facts: dict[str, Any], model: StoredModel, spec: PathSpec, fingerprint: str) -> None:
         self.facts, self.model, self.spec, self.fingerprint = facts, model, spec, fingerprint
+        self.home: object = None
 
     def __getattr__(self, name: str) -> Any:
         try:

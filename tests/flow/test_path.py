@@ -19,7 +19,7 @@ from pipeline.errors import SolverError, SpecError
 from pipeline.flow import solve_rows
 from pipeline.flow.solve_rows import RowSolver
 from pipeline.spec import RULES, SOLVERS
-from tests.flow.worlds import ROUNDING, World, check_run, write_shards
+from tests.flow.worlds import ROUNDING, World, check_run, plain_world, write_shards
 from tests.maths.problems import KINDS, make_problem
 
 SCALES = (1.0, 1.0, 1.0, 1e-6, 1e6)
@@ -40,14 +40,6 @@ def worlds(draw, scales=SCALES, largest=40, uneven=(0.0, 1.0, 3.0)) -> World:
     y[:2] = 1.0, -1.0
     x, bias = y[:, None] * z, draw(st.sampled_from([0.0, 0.0, 1.0]))
     return World(np.column_stack([x, np.full(n, bias)]) if bias else x, y, made.costs, bias)
-
-
-def plain_world(n: int = 120, d: int = 8, seed: int = 0, noise: float = 1.0) -> World:
-    """Rows whose label is a noisy linear function of them: rows of all three kinds at every C."""
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, d))
-    y = np.where(x @ np.linspace(-1, 1, d) + noise * rng.standard_normal(n) > 0, 1.0, -1.0)
-    return World(x, y, np.ones(n))
 
 
 # multiples of C_min: below it, just beyond it (where the ball of the start touches w*), and far jumps

@@ -81,6 +81,14 @@ class World:
         return ROUNDING * (margins + size * size + float(alpha.sum()) + size * reach) + (ROUNDING * reach) ** 2
 
 
+def plain_world(n: int = 120, d: int = 8, seed: int = 0, noise: float = 1.0) -> World:
+    """Rows whose label is a noisy linear function of them: rows of all three kinds at every C."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, d))
+    y = np.where(x @ np.linspace(-1, 1, d) + noise * rng.standard_normal(n) > 0, 1.0, -1.0)
+    return World(x, y, np.ones(n))
+
+
 def write_shards(folder: Path, world: World, cuts: Sequence[int] = ()) -> Dataset:
     """Write a world to shards that end at ``cuts``; values are stored as float32 where a shard allows it."""
     edges = [0, *sorted({cut for cut in cuts if 0 < cut < len(world.y)}), len(world.y)]

@@ -1,0 +1,162 @@
+"""A model as the reference of other work: other C, other data, other costs. Always safe, never taken for more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_svmlight_file
+from sklearn.svm import LinearSVC
+
+import pipeline
+from pipeline.engine.engine import Engine
+from pipeline.errors import SpecError
+from pipeline.flow.recompute import effective_costs
+from pipeline.flow.screen import screen_to, screening
+from pipeline.flow.survivors import survivors_to
+from pipeline.maths.verdicts import KEEP, UPPER, ZERO
+from pipeline.spec import RULES
+from tests.flow.runs import command
+from tests.flow.worlds import World, check_run, check_verdicts, plain_world, write_shards
+
+
+def trained(folder, world, grid, **settings):
+    """Return the data in shards and a run on them."""
+    data = write_shards(folder, world, [len(world.y) // 3, len(world.y) // 2])
+    return data, pipeline.fit_path(data, grid=grid, scheduler="inline", **settings)
+
+
+def joined(one: World, two: World) -> World:
+    return World(*(np.concatenate([getattr(w, key) for w in (one, two)]) for key in ("x", "y", "costs")))
+
+
+WORLD = plain_world()
+COSTS = np.random.default_rng(5).uniform(0.2, 4.0, 120)
+CHANGED = {
+    "the same": WORLD,
+    "appended": joined(WORLD, plain_world(40, seed=7)),
+    "removed": WORLD.rows(np.arange(90)),
+    "shuffled": WORLD.rows(np.random.default_rng(3).permutation(120)),
+    "other costs": WORLD.weighed(COSTS),
+    "other data": plain_world(60, seed=9),
+    "more features": World(np.column_stack([WORLD.x, plain_world(120, 3, seed=4).x]), WORLD.y, WORLD.costs),
+    "fewer features": World(WORLD.x[:, :5], WORLD.y, WORLD.costs),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("changed", CHANGED)
+def test_train_from_another_model(tmp_path, changed, rule):
+    """From a lower, the same and a higher C, and from other data: certificates hold and verdicts are safe."""
+    _, old = trained(tmp_path / "old", WORLD, [0.05, 1.0], tol=1e-2)
+    data = write_shards(tmp_path / "new", CHANGED[changed], [20])
+    for c, reference in ((0.06, old.steps[0]), (0.9, old.steps[1]), (1.0, old.steps[1]), (0.04, old.steps[1])):
+        run = pipeline.fit_path(data, grid=[c], rule=rule, reference=reference, scheduler="inline")
+        assert run.steps[0].c_ref == reference.c
+        check_run(CHANGED[changed], run)
+
+
+@pytest.mark.parametrize("settings", [{"class_weight": (0.3, 2.0)}, {"holdout": 0.3}, {"class_weight": "balanced"}])
+def test_train_from_a_model_with_other_costs(tmp_path, settings):
+    data, plain = trained(tmp_path / "data", WORLD, [0.5])
+    run = pipeline.fit_path(data, grid=[0.5, 0.6], reference=plain.steps[0], scheduler="inline", **settings)
+    with Engine("inline") as engine:
+        costs = effective_costs(engine, data, run.spec)
+    assert np.any(costs != 1.0)
+    check_run(WORLD.weighed(costs), run)
+
+
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 1000),
+    rule=st.sampled_from(RULES),
+    ratio=st.sampled_from([0.3, 0.9, 0.99, 1.0, 1.01, 1.1, 3.0]),
+    tol=st.sampled_from([0.5, 1e-2, 1e-6]),
+    changed=st.booleans(),
+)
+def test_screening_bounds_hold_the_margins(tmp_path_factory, seed, rule, ratio, tol, changed):
+    """``pipeline.screen`` from any model, however rough, to a lower or higher C and to other rows."""
+    world = plain_world(50, 4, seed)
+    folder = tmp_path_factory.mktemp("screen")
+    data, run = trained(folder / "data", world, [0.5], tol=tol)
+    if changed:
+        world = joined(world, plain_world(10, 4, seed + 1))
+        data = write_shards(folder / "more", world)
+    c = 0.5 * ratio
+    found = pipeline.screen(data, run.steps[0], c, rule, scheduler="inline")
+    f, doubt = world.optimum(c).margins.astype(np.float64), world.norms * world.optimum(c).distance + 1e-15
+    assert np.all(found.lower <= f + doubt)
+    assert np.all(found.upper >= f - doubt)
+    check_verdicts(world, c, found.verdicts)
+    assert np.array_equal(found.verdicts == ZERO, found.lower > 1)
+    assert np.array_equal(found.verdicts == UPPER, found.upper < 1)
+    if rule == "none" or (rule == "gap" and ratio != 1.0):
+        assert np.all(found.verdicts == KEEP)
+    elif tol <= 1e-6 and 0.99 <= ratio <= 1.01 and not changed:
+        assert np.mean(found.verdicts != KEEP) > 0.5
+
+
+@pytest.mark.parametrize("c", [0.0, -1.0, np.inf, np.nan])
+def test_screening_wants_a_c(tmp_path, c):
+    data, run = trained(tmp_path / "data", WORLD, [0.5])
+    with pytest.raises(SpecError, match="positive finite"):
+        pipeline.screen(data, run.steps[0], c)
+
+
+@pytest.mark.parametrize("costs", [np.ones(120), np.full(120, 2.5), COSTS])
+@pytest.mark.parametrize("c", [0.051, 0.049, 0.2])
+def test_survivors_have_the_same_optimum(tmp_path, costs, c):
+    """KEEP rows and the folded row, solved by scikit-learn, give the w of all rows."""
+    world = WORLD.weighed(costs)
+    data, run = trained(tmp_path / "data", world, [0.05], tol=1e-9)
+    out = tmp_path / "keep.svm"
+    with Engine("inline") as engine, screening(engine, data, run.steps[0], c) as found:
+        counts = screen_to(tmp_path / "verdicts.parquet", found)
+        kept, k, shared = survivors_to(out, engine, data, found)
+    assert counts[KEEP] == kept
+    assert counts[UPPER] > 0
+    x, y = load_svmlight_file(str(out), n_features=8)
+    assert x.shape[0] == kept + 1
+    if shared is None:
+        weights = np.loadtxt(f"{out}.weight")
+        assert weights[-1] == k
+    else:
+        weights = np.where(y > 0, shared, k)
+    svm = LinearSVC(C=c, loss="hinge", dual=True, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
+    svm.fit(x.toarray(), y, sample_weight=weights)
+    np.testing.assert_allclose(svm.coef_[0], world.optimum(c).w.astype(np.float64), atol=1e-5)
+
+
+def test_train_and_screen_from_the_command_line(capsys, tmp_path):
+    shards = tmp_path / "data"
+    write_shards(shards, WORLD, [40])
+    assert command(capsys, "path", shards, "--out", tmp_path / "run0", "--grid", "0.05,1", "-q")[0] == 0
+    for c, nearest in ((0.06, 0.05), (0.04, 0.05), (2.0, 1.0), (1.0, 1.0)):
+        out = tmp_path / f"run-{c}"
+        arguments = ("train", shards, "--c", c, "--reference", tmp_path / "run0", "--out", out, "-q")
+        code, _, err = command(capsys, *arguments)
+        assert (code, err) == (0, "")
+        run = pipeline.open_run(out)
+        assert run.steps[0].c_ref == nearest
+        check_run(WORLD, run)
+    verdicts = tmp_path / "verdicts.parquet"
+    code, text, _ = command(
+        capsys, "screen", shards, "--reference", tmp_path / "run0", "--c", 0.051, "--out", verdicts, "-q"
+    )
+    assert code == 0
+    assert "rows decided at C = 0.051 by it from C = 0.05" in text
+    assert verdicts.is_file()
+
+
+def test_a_step_outlives_its_run(tmp_path):
+    """Without ``out`` the models are temporary; whoever holds a step can still read it."""
+    data = write_shards(tmp_path / "data", WORLD)
+    step = pipeline.fit_path(data, grid=[0.5], scheduler="inline").steps[0]
+    assert step.w.shape == (8,)
+    assert step.model.path.exists()
+    run = pipeline.fit_path(data, grid=[0.6], reference=step, scheduler="inline")
+    check_run(WORLD, run)
+    path = step.model.path
+    del step
+    assert not path.exists()
