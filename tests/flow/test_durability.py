@@ -104,7 +104,7 @@ class Job:
 
     def __init__(self, case: str, data: Path, out: Path) -> None:
         self.case, self.data, self.out = case, data, out
-        self.settings = {"memory": 10**9, "scheduler": "threads"} | CASES[case][1]
+        self.settings = {"memory": 4 * 10**9, "scheduler": "threads"} | CASES[case][1]
 
     def run(self, **changed: Any) -> None:
         fit_path(self.data, out=self.out, **self.settings | changed)
@@ -283,8 +283,8 @@ def test_interrupted_at_random_moments(job, undisturbed, server, child, case, nu
 
 @pytest.mark.slow
 def test_killed_with_worker_processes(job, undisturbed, tmp_path):
-    one, processes = job(PLAIN), {"scheduler": "processes", "memory": 4 * 10**9}
-    program = [sys.executable, "-c", "from pipeline.cli import main; main()", *one.arguments(**processes)]
+    one = job(PLAIN)
+    program = [sys.executable, "-c", "from pipeline.cli import main; main()", *one.arguments(scheduler="processes")]
     with subprocess.Popen(program, env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
         end = time.monotonic() + LIMIT
         while one.steps() < 2 and process.poll() is None:
@@ -292,8 +292,8 @@ def test_killed_with_worker_processes(job, undisturbed, tmp_path):
             time.sleep(0.001)
         process.kill()
     assert one.steps() < len(open_run(undisturbed(PLAIN)).steps)
-    one.run(**processes)
-    assert contents(one.out) == contents(undisturbed(PLAIN, memory=4 * 10**9))
+    one.run(scheduler="processes")
+    assert contents(one.out) == contents(undisturbed(PLAIN))
 
 
 WRITERS = tuple(f"pipeline/{name}.py" for name in ("files", "flow/run_directory", "flow/model_file"))
