@@ -695,7 +695,7 @@ CHANGED = {
     "solver": ({"solver": "newton"}, "solver was 'dcd' and is now 'newton'"),
     "class weight": ({"class_weight": (1.0, 2.0)}, "class_weight was None and is now (1.0, 2.0)"),
     "hold-out": ({"holdout": 0.25}, "holdout was 0.0 and is now 0.25"),
-    "memory": ({"memory": 2 * 10**9}, "memory was 1000000000 and is now 2000000000"),
+    "memory": ({"memory": 2 * 10**9}, "memory was 4000000000 and is now 2000000000"),
     "grid": ({"grid": (1e-7, 1e-6)}, "grid was (1e-07, 1e-06, 1e-05, 0.01, 0.1, 1.0) and is now (1e-07, 1e-06)"),
     "folds": ({"cv": 2}, "cv was 0 and is now 2"),
     "select": ({"select": "auc"}, "select was 'accuracy' and is now 'auc'"),
