@@ -103,4 +103,4 @@ def _nearest(run: str, c: float) -> StepView:
     from pipeline.flow.run_directory import open_run
 
     found = open_run(run)
-    return found.at(max(c, found.at(None).c if len(found.steps) == 1 else found.steps[0].c))
+    return found.at(max([c, *(step.c for step in found.steps[:1])]))

@@ -92,9 +92,7 @@ def model_of(source: Run | StepView, c: float | None = None) -> LinearModel:
     if isinstance(source, StepView):
         step, run = source, open_run(source.model.path.parents[1])
     else:
-        step, run = source.best, source
-        if c is not None:
-            step = run.at(c)
+        step, run = source.at(c), source
     about = run.header["data"]
     labels = (tuple(about["labels"][side]) for side in ("negative", "positive"))
     return LinearModel(run.path, step.step, step.c, step.w, about["bias"], *labels)

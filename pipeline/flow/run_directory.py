@@ -83,20 +83,25 @@ class Run:
     @property
     def best(self) -> StepView:
         """The step with the best score, the last one if nothing was scored."""
-        if not self.steps:
-            raise RunError(f"{self.path}: the run has no finished step; run the same svmsieve path again")
+        self._check_steps()
+        if self.header["spec"].get("cv") and "cv_scores" not in self.header:
+            raise RunError(f"{self.path}: its folds are not finished; run the same svmsieve path again, or name a C")
         return self.steps[min(self.header.get("best_step", len(self.steps) - 1), len(self.steps) - 1)]
 
     def at(self, c: float | None) -> StepView:
         """Return the step with this C, or the best one; a C between two steps belongs to the one before."""
-        best = self.best
         if c is None:
-            return best
+            return self.best
+        self._check_steps()
         exact = [step for step in self.steps if abs(step.c - c) <= 1e-12 * c]
         below = exact or [step for step in self.steps if step.c <= c]
         if not below:
             raise RunError(f"{self.path}: there is no model for C = {c:g}; the smallest C is {self.steps[0].c:g}")
         return below[-1]
+
+    def _check_steps(self) -> None:
+        if not self.steps:
+            raise RunError(f"{self.path}: the run has no finished step; run the same svmsieve path again")
 
 
 def stored_spec(path: str | Path) -> PathSpec | None:

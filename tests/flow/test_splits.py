@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, r
 
 import pipeline
 from pipeline.engine.engine import Engine
-from pipeline.errors import DataError
+from pipeline.errors import DataError, RunError
 from pipeline.flow.row_arrays import collect
 from pipeline.flow.score import best, scores
 from pipeline.flow.verify import verify
@@ -141,3 +143,15 @@ def test_validation_scores_are_those_of_scikit_learn(tmp_path, bias):
     expected = [judged(world(1).x @ step.w, world(1).y) for step in run.steps]
     assert [step.scores for step in run.steps] == [pytest.approx(each) for each in expected]
     assert run.best.step == int(np.argmax([each["f1"] for each in expected]))
+
+
+def test_without_its_folds_a_run_has_no_best_step(tmp_path):
+    run = pipeline.fit_path("breast_cancer", out=tmp_path / "run", grid=(0.01, 0.1), tol=1e-2, cv=2)
+    assert run.best.step == run.header["best_step"]
+    header = json.loads((run.path / "run.json").read_text())
+    del header["cv_scores"]
+    (run.path / "run.json").write_text(json.dumps(header))
+    unfinished = pipeline.open_run(run.path)
+    with pytest.raises(RunError, match="its folds are not finished"):
+        _ = unfinished.best
+    assert unfinished.at(0.1).step == 1
