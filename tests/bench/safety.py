@@ -93,7 +93,7 @@ def _against_the_optimum(case: Case, step: StepView) -> Iterator[str]:
     wrong = ((verdicts == ZERO) & (f < 1 - doubt)) | ((verdicts == UPPER) & (f > 1 + doubt))
     if wrong.any():
         row = int(np.argmax(wrong))
-        yield f"C = {step.c:g}: {np.count_nonzero(wrong)} wrong verdicts, row {row} has margin {f[row]!r}"
+        yield f"C = {step.c:g}: {np.count_nonzero(wrong)} wrong verdicts, row {row} has margin {float(f[row])!r}"
     if step.dual > best + slack or step.primal < dual - slack:
         yield f"C = {step.c:g}: the optimum {dual!r} to {best!r} is not between {step.dual!r} and {step.primal!r}"
 
