@@ -6,7 +6,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -37,7 +37,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     if path.is_dir():
         raise OutputError(f"{path}: is a directory; name a file as --out")
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
+    with one_line(
+        lambda reason: OutputError(f"{path}: cannot be written ({reason}); choose another --out or make room")
+    ):
         try:
             with temporary.open("wb") as stream:
                 yield stream
@@ -48,11 +50,17 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             temporary.unlink(missing_ok=True)
             raise
         sync_directory(path.parent)
+
+
+@contextmanager
+def one_line(said: Callable[[str], SieveError]) -> Iterator[None]:
+    """Turn what the system says (an OSError) into an error for people, made from its reason."""
+    try:
+        yield
     except OSError as error:
         if isinstance(error, SieveError):
             raise
-        reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
-        raise OutputError(f"{path}: cannot be written ({reason}); choose another --out or make room") from error
+        raise said(error.strerror or " ".join(str(error).split()) or type(error).__name__) from error
 
 
 def sync_directory(directory: Path) -> None:

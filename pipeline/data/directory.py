@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from pipeline.data.manifest import MANIFEST, Manifest, read_manifest, write_manifest
-from pipeline.errors import DatasetError, SieveError
-from pipeline.files import locked, sync_directory
+from pipeline.errors import DatasetError
+from pipeline.files import locked, one_line, sync_directory
 
 _OWN = re.compile(r"(manifest\.json|shard-\d+\.arrow)(\.tmp)?")
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of renameat2(2)
@@ -160,12 +160,5 @@ def _locked(directory: Path, final: Path) -> AbstractContextManager[None]:
     return locked(directory, DatasetError(f"{final}: another svmsieve is writing there; wait for it to finish"))
 
 
-@contextmanager
-def _io_errors(final: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, SieveError):
-            raise
-        reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
-        raise DatasetError(f"{final}: cannot be written ({reason}); nothing was changed there") from error
+def _io_errors(final: Path) -> AbstractContextManager[None]:
+    return one_line(lambda reason: DatasetError(f"{final}: cannot be written ({reason}); nothing was changed there"))

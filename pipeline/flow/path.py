@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import platform
 import time
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,11 @@ from pipeline.flow.row_arrays import RowArrays, collect
 from pipeline.flow.run_directory import Run, RunWriter, StepView, open_run, writing
 from pipeline.flow.score import best, scores
 from pipeline.flow.solve_rows import RowSolver
-from pipeline.flow.step import Step, Stepper
+from pipeline.flow.step import Clock, Step, Stepper
 from pipeline.flow.working_rows import WorkingRows
 from pipeline.maths.ball import drift_of_sum
 from pipeline.maths.eps_grid import check_grid, has_ended, next_c
-from pipeline.maths.path_start import c_min
-from pipeline.maths.rounding import gamma
+from pipeline.maths.path_start import c_min, doubt_of
 from pipeline.maths.verdicts import KEEP
 from pipeline.maths.working_set import Outlook
 from pipeline.spec import PathSpec
@@ -68,10 +68,7 @@ def run_path(
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
     with writing(out, spec, about, versions()) as writer:
         if writer.header["status"] != "finished":
-            with (
-                MemoryMeter() as meter,
-                threadpool_limits(limits=1),
-            ):  # BLAS threads change bits and wait for each other
+            with MemoryMeter() as meter, threadpool_limits(limits=1):  # more BLAS threads, other bits
                 PathRun(engine, data, spec, validation, writer, projection, listen, reference).run(meter)
     return open_run(out)
 
@@ -143,17 +140,11 @@ class PathRun:
         if "c_min" not in self.writer.header:
             self.cost_sum = row_sum(self.engine, data, arrays.costs)
             products(self.engine, data, [self.cost_sum], arrays.need_products(1))
-            found = c_min(arrays.products[0][arrays.costs > 0], self._doubt())
+            found = c_min(arrays.products[0][arrays.costs > 0], doubt_of(arrays.costs, arrays.norms))
             self.writer.update(c_min=found if math.isfinite(found) else None)
         self.c_min = self.writer.header["c_min"] or math.inf
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
-
-    def _doubt(self) -> float:
-        """Bound |z_i . s| where s = sum c_j z_j is 0 but for rounding (see ``path_start.doubt_of``)."""
-        rows = self.arrays
-        reach = math.fsum(float(rows.costs[p] @ rows.norms[p]) for p in rows.chunks())
-        return float(rows.norms.max(initial=0.0)) * reach * float(gamma(float(rows.n_rows)))
 
     def _walk(self) -> None:
         last, outlook = self._resumed() if self.writer.steps else (None, Outlook())
@@ -213,32 +204,13 @@ class PathRun:
         return self.certifier.point(c, w, w, drift_of_sum(reach, rows.n_rows + 2))
 
     def _closed_form(self, c: float) -> Step:
-        begun, passes = time.perf_counter(), self.certifier.passes
-        point = self._first_point(c)
+        clock, begun = Clock(), self.stepper.reading()
+        with clock("certify"):
+            point = self._first_point(c)
         self.arrays.verdicts[:] = KEEP
-        found, spent = point.certificate, time.perf_counter() - begun
-        facts: dict[str, object] = {
-            "c": c,
-            "c_ref": c,
-            "rule": self.spec.rule,
-            "n_rows": self.arrays.trained,
-            "screened_zero": 0,
-            "screened_upper": 0,
-            "survivors": self.arrays.trained,
-            "working_set": 0,
-            "passes": float(self.certifier.passes - passes),
-            "primal": found.primal,
-            "dual": found.dual,
-            "relative_gap": found.relative_gap,
-            "n_free": 0,
-            "n_upper": self.arrays.trained,
-            "drift": point.drift,
-            "rounds": 0,
-            "solver": "closed form",
-            "seconds": {"screen": 0.0, "gather": 0.0, "solve": 0.0, "certify": spent, "total": spent},
-            "theta": Outlook().theta,
-            "error": None,
-        }
+        facts = self.stepper.facts(point, point, Counter(), begun)
+        facts |= {"working_set": 0, "rounds": 0, "solver": "closed form", "seconds": clock.seconds()}
+        facts |= {"theta": Outlook().theta, "error": None}
         return Step(point, Outlook(), facts)
 
     def _resumed(self) -> tuple[Point, Outlook]:

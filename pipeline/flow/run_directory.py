@@ -15,15 +15,15 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline.errors import RunError, SieveError
-from pipeline.files import locked, write_json
+from pipeline.errors import RunError
+from pipeline.files import locked, one_line, write_json
 from pipeline.flow.model_file import StoredModel, write_model
 from pipeline.spec import PathSpec
 
@@ -298,12 +298,5 @@ def _read_steps(folder: Path, torn: bool = False) -> Iterator[dict[str, Any]]:
         yield facts
 
 
-@contextmanager
-def _io_errors(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, SieveError):
-            raise
-        reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
-        raise RunError(f"{folder}: cannot be written ({reason}); finished steps stay") from error
+def _io_errors(folder: Path) -> AbstractContextManager[None]:
+    return one_line(lambda reason: RunError(f"{folder}: cannot be written ({reason}); finished steps stay"))

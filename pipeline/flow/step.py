@@ -59,7 +59,7 @@ class Stepper:
     ) -> Step:
         """Go from a point to C = ``c``. ``enough`` may ask for a smaller gap than ``tol`` (see ``next_c``)."""
         clock = Clock()
-        begun = self.certifier.passes, self.solver.working.read
+        begun = self.reading()
         with clock("screen"):
             self._expect(ref, c, outlook)
             pair = self._start(ref, c)
@@ -69,8 +69,7 @@ class Stepper:
         target = SHARE_FOR_SOLVER * self.spec.tol * _worth(ref, c)
         tol, largest, solvers, progress = self.spec.tol, 0, Counter[str](), Progress()
         for round_ in range(MOST_ROUNDS):
-            chosen = int(np.count_nonzero(self.arrays.chosen))
-            largest = max(largest, chosen)
+            largest = max(largest, int(np.count_nonzero(self.arrays.chosen)))
             pair = self.solver.solve(c, pair, target, clock)
             solvers[pair.solver] += 1
             with clock("certify"):
@@ -79,7 +78,7 @@ class Stepper:
             found = point.certificate
             if found.primal > 0:
                 outlook = outlook.after_pass(outside / (tol * found.primal))
-            facts = self._facts(ref, point, counts, chosen, begun) | {"working_set": largest, "rounds": round_ + 1}
+            facts = self.facts(ref, point, counts, begun) | {"working_set": largest, "rounds": round_ + 1}
             if found.relative_gap <= tol:
                 if enough(point):
                     break
@@ -163,9 +162,12 @@ class Stepper:
         parts = ((f[p], rows.alpha[p], c * rows.costs[p], rows.chosen[p]) for p in rows.chunks())
         return math.fsum(gap_outside(*part) for part in parts)
 
-    def _facts(
-        self, ref: Point, point: Point, counts: Counter[int], chosen: int, begun: tuple[int, int]
-    ) -> dict[str, object]:
+    def reading(self) -> tuple[int, int]:
+        """Return the passes so far, and the nonzeros read besides."""
+        return self.certifier.passes, self.solver.working.read
+
+    def facts(self, ref: Point, point: Point, counts: Counter[int], begun: tuple[int, int]) -> dict[str, object]:
+        """Return what ``steps.jsonl`` says of a point; ``begun`` is what had been read before it."""
         rows = self.arrays
         free = upper = 0
         for part in rows.chunks():
@@ -182,7 +184,6 @@ class Stepper:
             "screened_zero": counts[ZERO],
             "screened_upper": counts[UPPER],
             "survivors": rows.trained - counts[ZERO] - counts[UPPER],
-            "working_set": chosen,
             "passes": self.certifier.passes - begun[0] + read,
             "primal": found.primal,
             "dual": found.dual,

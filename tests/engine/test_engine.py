@@ -410,7 +410,7 @@ import numpy as np
 from pipeline.engine.engine import Engine
 
 def sleep(shard, w):
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\\n" % os.getpid())  # at once: print() of two processes may mix
     time.sleep(1000)
 
 if __name__ == "__main__":
@@ -425,10 +425,12 @@ def test_a_killed_program_leaves_no_processes_and_no_files(tmp_path):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     environment = os.environ | {"TMPDIR": str(tmp_path / "shared")}
     with subprocess.Popen([sys.executable, str(tmp_path / "program.py")], env=environment, **pipes) as process:
-        workers = {int(process.stdout.readline()) for _ in range(2)}
-        assert len(list(tmp_path.glob("shared/svmsieve-*/0.npy"))) == 1
-        process.kill()
-        process.communicate()
+        try:
+            workers = {int(process.stdout.readline()) for _ in range(2)}
+            assert len(list(tmp_path.glob("shared/svmsieve-*/0.npy"))) == 1
+        finally:
+            process.kill()
+            process.communicate()
     assert len(workers) == 2
     until(lambda: not any(psutil.pid_exists(pid) for pid in workers))
     assert not list(tmp_path.glob("shared/svmsieve-*"))
