@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from pipeline.data.digest import digest_text
 from pipeline.data.labels import LabelMap
 from pipeline.data.manifest import read_manifest
 from pipeline.data.parallel import available_cores, in_order
@@ -17,7 +18,10 @@ from pipeline.errors import DatasetError
 
 
 class Shard(Protocol):
-    """Rows ``first_row`` to ``first_row + n_rows`` of the data set: small enough to send, loaded where it is used."""
+    """Rows ``first_row`` to ``first_row + n_rows`` of the data set: small enough to send, loaded where it is used.
+
+    ``digest`` is that of its rows, in any data set.
+    """
 
     @property
     def first_row(self) -> int: ...  # noqa: D102
@@ -25,6 +29,8 @@ class Shard(Protocol):
     def n_rows(self) -> int: ...  # noqa: D102
     @property
     def nnz(self) -> int: ...  # noqa: D102
+    @property
+    def digest(self) -> str: ...  # noqa: D102
     def load(self) -> Rows:
         """Return the rows."""
         ...
@@ -39,6 +45,7 @@ class MappedShard:
     n_rows: int
     nnz: int
     n_features: int
+    digest: str
 
     def load(self) -> Rows:
         """Return the rows as views of the file."""
@@ -86,7 +93,8 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
             pass
     shards, first = [], 0
     for info in manifest.shards:
-        shards.append(MappedShard(str(directory / info.name), first, info.rows, info.nnz, manifest.features))
+        place = str(directory / info.name)
+        shards.append(MappedShard(place, first, info.rows, info.nnz, manifest.features, digest_text(info.digest)))
         first += info.rows
     return Dataset(
         path=str(directory),

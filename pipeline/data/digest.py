@@ -64,6 +64,11 @@ def digest_rows(rows: Rows) -> Lanes:
     return int(first), int(second)
 
 
+def digest_text(lanes: Lanes) -> str:
+    """Return both lanes as 32 hexadecimal digits."""
+    return "{:016x}{:016x}".format(*lanes)
+
+
 def join(parts: list[tuple[Lanes, int]]) -> Lanes:
     """Join the digests of consecutive parts, each given with its number of rows."""
 

@@ -150,7 +150,7 @@ class _Ingest:
             return
         if self.written:
             self.written[-1].result()
-        number = len(self.written) + (0 if self.old is None else len(self.old.shards))
+        number = len(self.written) + (0 if self.old is None else self.old.next_number)
         task = partial(_write_pieces, self.directory.path, shard_name(number), pieces, self.spec.bias, self.bias_index)
         self.written.append(pool.submit(task))
 

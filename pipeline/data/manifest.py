@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.data.digest import fingerprint
 from pipeline.data.labels import LabelMap
-from pipeline.data.shard import ShardInfo
+from pipeline.data.shard import ShardInfo, number_of
 from pipeline.errors import DatasetError
 from pipeline.files import write_json
 
@@ -60,6 +60,11 @@ class Manifest:
     def fingerprint(self) -> str:
         """The fingerprint of the rows, whatever shards they are in."""
         return fingerprint([(shard.digest, shard.rows) for shard in self.shards], self.features)
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next shard: above all those there are."""
+        return 1 + max((number_of(shard.name) for shard in self.shards), default=-1)
 
     def to_json(self) -> dict[str, object]:
         """Return the content of ``manifest.json``."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipeline.data.assemble import Piece, join
 from pipeline.data.block import Block, Origin, ReadRules
 from pipeline.data.dataset import Dataset
-from pipeline.data.digest import Lanes, digest_rows, fingerprint
+from pipeline.data.digest import Lanes, digest_rows, digest_text, fingerprint
 from pipeline.data.labels import LabelCoder, LabelMap
 from pipeline.data.parallel import available_cores, in_order
 from pipeline.data.rows import Rows
@@ -42,6 +42,7 @@ class ParquetGroup:
     n_features: int = 0
     bias: float = 0.0
     nnz: int = 0
+    digest: str = ""
 
     def load(self) -> Rows:
         """Decode the row group."""
@@ -95,7 +96,7 @@ def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None =
         if bias and known is None:  # the bias column's index was not known yet
             looks = look(n_features)
     shards = tuple(
-        replace(g, labels=labels, n_features=n_features, bias=bias, nnz=found.nnz)
+        replace(g, labels=labels, n_features=n_features, bias=bias, nnz=found.nnz, digest=digest_text(found.lanes))
         for g, found in zip(groups, looks, strict=True)
     )
     return Dataset(

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline.data.digest import Lanes, digest_rows
+from pipeline.data.digest import Lanes, digest_rows, digest_text
 from pipeline.data.rows import Rows
 from pipeline.errors import DatasetError
 
@@ -32,7 +32,7 @@ class ShardInfo:
 
     def to_json(self) -> dict[str, object]:
         """Return the form kept in the manifest."""
-        return {**asdict(self), "digest": "{:016x}{:016x}".format(*self.digest)}
+        return {**asdict(self), "digest": digest_text(self.digest)}
 
     @classmethod
     def from_json(cls, item: dict) -> ShardInfo:
@@ -44,6 +44,11 @@ class ShardInfo:
 def shard_name(number: int) -> str:
     """Return the file name of the shard with this number."""
     return f"shard-{number:05d}.arrow"
+
+
+def number_of(name: str) -> int:
+    """Return the number in a shard's file name."""
+    return int(name.removeprefix("shard-").removesuffix(".arrow"))
 
 
 def write_shard(directory: Path, name: str, rows: Rows) -> ShardInfo:

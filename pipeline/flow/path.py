@@ -83,6 +83,7 @@ def describe_data(data: Dataset) -> dict[str, Any]:
         "nnz": data.nnz,
         "bias": data.bias,
         "labels": {"negative": list(data.labels.negative), "positive": list(data.labels.positive)},
+        "shards": [[shard.digest, shard.n_rows] for shard in data.shards],
     }
 
 

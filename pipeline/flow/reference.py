@@ -1,9 +1,10 @@
 """A model of another run as the reference point on these data: of another C, or of yesterday's data.
 
 The ball of design 3.1 needs nothing but a w and a feasible alpha. So whatever a stored model was trained on, its w is
-one, and its alpha becomes one: rows that both data sets have (counted from the first) keep theirs, cut to the box; rows
-without one get u_i where they are inside the margin of w; rows that are gone take theirs with them. How good the match
-is decides how much the ball proves, never whether it is right.
+one, and its alpha becomes one: rows of shards that both data sets have keep theirs, cut to the box (where no shard is
+the same, rows are matched by counting from the first); rows without one get u_i where they are inside the margin of w;
+rows that are gone take theirs with them. How good the match is decides how much the ball proves, never whether it is
+right.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 
 import numpy as np
 
+from pipeline.data.dataset import Dataset
 from pipeline.flow.passes import products, row_sum
 from pipeline.flow.point import Certifier, Point
 from pipeline.flow.run_directory import StepView
@@ -32,9 +34,8 @@ def reference_point(certifier: Certifier, step: StepView, spec: PathSpec) -> Poi
         apart = step.model.w_alpha()
         return certifier.point(c, w, w if apart is None else apart, step.drift)
     w = _fitted(step.model.w(), data.n_features)
-    old = step.model.alpha()
-    known = min(old.size, data.n_rows)
-    arrays.alpha[:known], arrays.alpha[known:] = old[:known], 0.0
+    arrays.alpha[:] = 0.0
+    _carry_over(step, data, arrays.alpha)
     products(engine, data, [w], arrays.need_products(1))
     for part in arrays.chunks():
         u, alpha = c * arrays.costs[part], arrays.alpha[part]
@@ -42,6 +43,22 @@ def reference_point(certifier: Certifier, step: StepView, spec: PathSpec) -> Poi
     w_alpha = row_sum(engine, data, arrays.alpha)
     reach = math.fsum(float(arrays.alpha[p] @ arrays.norms[p]) for p in arrays.chunks())
     return certifier.point(c, w, w_alpha, drift_of_sum(reach, data.n_rows + 2))
+
+
+def _carry_over(step: StepView, data: Dataset, alpha: np.ndarray) -> None:
+    """Write the step's alpha to the rows of these data that it was trained on."""
+    old = step.model.alpha()
+    places, first = {}, 0
+    for digest, rows in step.data.get("shards", ()):  # runs of older versions have none
+        places[digest] = first
+        first += rows
+    known = [shard for shard in data.shards if shard.digest in places]
+    for shard in known:
+        part = slice(shard.first_row, shard.first_row + shard.n_rows)
+        alpha[part] = old[places[shard.digest] :][: shard.n_rows]
+    if not known:
+        both = min(old.size, alpha.size)
+        alpha[:both] = old[:both]
 
 
 def _fitted(w: np.ndarray, n_features: int) -> np.ndarray:

@@ -35,11 +35,13 @@ HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 class StepView:
     """A finished step: the keys of its line as attributes, and ``w``, ``alpha``, ``verdicts`` read from its model.
 
-    ``spec`` and ``fingerprint`` are the run's settings and data; ``home`` keeps a temporary run directory alive.
+    ``spec`` and ``data`` are what run.json says of the run's settings and data; ``home`` keeps a temporary run
+    directory alive.
     """
 
-    def __init__(self, facts: dict[str, Any], model: StoredModel, spec: PathSpec, fingerprint: str) -> None:
-        self.facts, self.model, self.spec, self.fingerprint = facts, model, spec, fingerprint
+    def __init__(self, facts: dict[str, Any], model: StoredModel, spec: PathSpec, data: dict[str, Any]) -> None:
+        self.facts, self.model, self.spec, self.data = facts, model, spec, data
+        self.fingerprint: str = data["fingerprint"]
         self.home: object = None
 
     def __getattr__(self, name: str) -> Any:
@@ -115,13 +117,13 @@ def open_run(path: str | Path) -> Run:
     """Read a run directory; what is not one is an error of one line."""
     folder = Path(path)
     header = _read_header(folder)
-    spec, fingerprint = PathSpec.from_json(header["spec"]), header["data"]["fingerprint"]
+    spec = PathSpec.from_json(header["spec"])
     steps = []
     for facts in _read_steps(folder):
         model = StoredModel(folder / MODELS / model_name(facts["step"]))
         if not model.path.is_file():
             raise RunError(f"{model.path}: the model is missing; run the same svmsieve path again")
-        steps.append(StepView(facts, model, spec, fingerprint))
+        steps.append(StepView(facts, model, spec, header["data"]))
     return Run(folder, header, steps)
 
 

@@ -160,3 +160,16 @@ def test_a_step_outlives_its_run(tmp_path):
     path = step.model.path
     del step
     assert not path.exists()
+
+
+def test_alpha_follows_its_rows(tmp_path):
+    """The first shard is retired, a new one stands behind: the other rows keep their alpha wherever they are now."""
+    data, old = trained(tmp_path / "old", WORLD, [1.0], tol=1e-8)
+    gone, second = data.shards[0].n_rows, data.shards[1].n_rows
+    today = joined(WORLD.rows(np.arange(gone, 120)), plain_world(6, seed=8))
+    kept = write_shards(tmp_path / "kept", today, [second, 120 - gone])
+    with Engine("inline") as engine, screening(engine, kept, old.steps[0], 1.0) as found:
+        inside = (found.arrays.products[0] < 1).astype(float)
+        alpha = np.concatenate([old.steps[0].alpha[gone:], np.zeros(6)])
+        assert np.count_nonzero(alpha) > 10
+        np.testing.assert_array_equal(found.arrays.alpha, np.where(alpha == 0, inside, alpha))
