@@ -22,6 +22,10 @@ class DataError(SieveError, ValueError):
         super().__init__(f"{where}: {problem}" if where else problem)
 
 
+class NoRowsError(DataError):
+    """A file without rows."""
+
+
 class DatasetError(SieveError, ValueError):
     """A data set directory that is unfinished, damaged, locked or not one at all."""
 
@@ -44,6 +48,10 @@ class SpecError(SieveError, ValueError):
 
 class RunError(SieveError, ValueError):
     """A run directory that is locked, damaged, unfinished or belongs to other data or settings."""
+
+
+class JobError(SieveError, ValueError):
+    """A job.yaml that says something else than it should, or a nightly store that cannot be used."""
 
 
 class OutputError(SieveError, OSError):

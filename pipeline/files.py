@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, BinaryIO
 
 from pipeline.errors import OutputError, SieveError
 
+SECONDS_BETWEEN_LOOKS = 0.1
 _NO_LOCKS_HERE = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # NFS and the like
 
 
@@ -73,11 +75,14 @@ def sync_directory(directory: Path) -> None:
 
 
 @contextmanager
-def locked(directory: Path, busy: SieveError) -> Iterator[None]:
-    """Hold the only writer's lock on a directory, as far as its file system has locks; raise ``busy`` if taken."""
+def locked(directory: Path, busy: SieveError, wait: float = 0.0) -> Iterator[None]:
+    """Hold the only writer's lock on a directory, as far as its file system has locks.
+
+    Raise ``busy`` if another still has it after ``wait`` seconds.
+    """
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        _lock(descriptor, busy)
+        _lock(descriptor, busy, time.monotonic() + wait)
         if not directory.exists() or not os.path.samestat(os.fstat(descriptor), directory.stat()):
             raise busy  # it was renamed between our opening and our locking it
         yield
@@ -85,11 +90,16 @@ def locked(directory: Path, busy: SieveError) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, busy: SieveError) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise busy from error
-    except OSError as error:
-        if error.errno not in _NO_LOCKS_HERE:
-            raise
+def _lock(descriptor: int, busy: SieveError, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as error:
+            if time.monotonic() >= deadline:
+                raise busy from error
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS_HERE:
+                raise
+            return

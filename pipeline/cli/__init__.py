@@ -13,6 +13,7 @@ import click
 from pipeline.cli.datasets import datasets
 from pipeline.cli.export import export_command
 from pipeline.cli.ingest import ingest_command
+from pipeline.cli.nightly import nightly_command
 from pipeline.cli.path import path_command
 from pipeline.cli.predict import predict_command
 from pipeline.cli.train import screen_command, train_command
@@ -47,6 +48,7 @@ app.add_command(screen_command)
 app.add_command(verify_command)
 app.add_command(predict_command)
 app.add_command(export_command)
+app.add_command(nightly_command)
 app.add_command(datasets)
 
 

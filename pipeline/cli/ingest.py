@@ -61,15 +61,9 @@ def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: A
 
 def ingest_spec(options: dict[str, Any]) -> Any:
     """Return the IngestSpec for the options of ``reading_options`` and, where given, of ``ingest``."""
-    from pipeline.data.block import ReadRules
-    from pipeline.data.ingest import IngestSpec
-    from pipeline.data.sources.base import ReadOptions
+    from pipeline.data.ingest import reading_spec
 
-    base = None if options["index_base"] == "auto" else int(options["index_base"])
-    rules = ReadRules(base, options["features"], options["duplicates"] == "sum")
-    reading = ReadOptions(options["format_"], rules, options["label_column"], options["weight_column"])
-    names = ("rows_per_shard", "append", "overwrite", "workers")
-    more = {name: options[name] for name in names if name in options}
-    if "shard_size" in options:
-        more["shard_bytes"] = options["shard_size"]
-    return IngestSpec(reading, options["positive"], options["bias"], **more)
+    names = ("positive", "bias", "features", "index_base", "duplicates", "label_column", "weight_column")
+    more = ("rows_per_shard", "shard_size", "append", "overwrite", "workers")
+    given = {name: options[name] for name in (*names, *more) if name in options}
+    return reading_spec(format=options["format_"], **given)

@@ -20,7 +20,7 @@ from typing import Any
 
 from pipeline.data.amend import Amendment, amend_shard
 from pipeline.data.assemble import DEFAULT_SHARD_BYTES, UNKNOWN_BIAS_INDEX, Piece, ShardCutter, join
-from pipeline.data.block import LARGEST_FEATURES
+from pipeline.data.block import LARGEST_FEATURES, ReadRules
 from pipeline.data.directory import OpenDirectory, existing_directory, new_directory
 from pipeline.data.labels import LabelCoder, label_text
 from pipeline.data.manifest import Manifest, SourceInfo
@@ -29,7 +29,7 @@ from pipeline.data.shard import ShardInfo, shard_name, write_shard
 from pipeline.data.sources.base import ReadOptions, Source
 from pipeline.data.sources.choose import open_sources
 from pipeline.data.tidy import LARGEST_NORM
-from pipeline.errors import DataError
+from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Progress, silent
 
 
@@ -45,6 +45,25 @@ class IngestSpec:
     append: bool = False
     overwrite: bool = False
     workers: int | None = None
+
+
+def reading_spec(
+    format: str = "auto",  # noqa: A002
+    positive: str | None = None,
+    bias: float = 0.0,
+    features: int | None = None,
+    index_base: str = "auto",
+    duplicates: str = "error",
+    label_column: str = "label",
+    weight_column: str = "weight",
+    shard_size: int = DEFAULT_SHARD_BYTES,
+    **more: Any,
+) -> IngestSpec:
+    """Return the spec for settings as people give them; ``more`` are fields of IngestSpec."""
+    base = None if index_base == "auto" else int(index_base)
+    rules = ReadRules(base, features, duplicates == "sum")
+    reading = ReadOptions(format, rules, label_column, weight_column)
+    return IngestSpec(reading, positive, bias, shard_bytes=shard_size, **more)
 
 
 @dataclass(frozen=True)
@@ -141,7 +160,7 @@ class _Ingest:
                 self._write(pieces, pool)
             self.listen(Progress("ingest", self.rows, self.bytes, self.total_bytes))
         if self.rows == before:
-            raise DataError("no rows in the file; remove it from the list or write it again", path=source.path)
+            raise NoRowsError("no rows in the file; remove it from the list or write it again", path=source.path)
         self.read.append(SourceInfo(Path(source.path).name, source.size, self.rows - before))
 
     def _write(self, pieces: list[Piece], pool: ThreadPoolExecutor) -> None:

@@ -24,6 +24,7 @@ from pipeline.flow.working_rows import WorkingRows
 from pipeline.maths.regions import Region
 from pipeline.maths.screening import Screened
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO, verdicts
+from pipeline.spec import PathSpec
 
 SCHEMA = pa.schema([("verdict", pa.int8()), ("lower", pa.float64()), ("upper", pa.float64())])
 
@@ -48,16 +49,26 @@ class Screening:
 
 @contextmanager
 def screening(
-    engine: Engine, data: Dataset, step: StepView, c: float, rule: str = "it", memory: int | None = None
+    engine: Engine,
+    data: Dataset,
+    step: StepView,
+    c: float,
+    rule: str = "it",
+    memory: int | None = None,
+    spec: PathSpec | None = None,
 ) -> Iterator[Screening]:
-    """Certify the reference step on the data and make its region at C = ``c``."""
+    """Certify the reference step on the data and make its region at C = ``c``.
+
+    Costs and the rows left out are those of ``spec``, by default those that the step was trained with.
+    """
+    spec = spec or step.spec
     if not (np.isfinite(c) and c > 0):
         raise SpecError(f"C must be a positive finite number, not {c!r}")
     plan = project(data.n_rows, data.n_features, memory or default_budget(), engine.backend.workers)
-    with collect(engine, data, step.spec, Path(step.model.path).parent if plan.scratch else None) as arrays:
+    with collect(engine, data, spec, Path(step.model.path).parent if plan.scratch else None) as arrays:
         working = WorkingRows(engine, data, arrays, plan.working_set)
         certifier = Certifier(engine, data, arrays, working, rule)
-        point = reference_point(certifier, step, step.spec)
+        point = reference_point(certifier, step, spec)
         yield Screening(c, arrays, point.region(c, rule), point)
 
 

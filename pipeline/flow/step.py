@@ -214,9 +214,9 @@ class Progress:
 class Clock:
     """Seconds by what they were spent on."""
 
-    def __init__(self) -> None:
+    def __init__(self, *parts: str) -> None:
         self.begun = time.perf_counter()
-        self.spent = dict.fromkeys(("screen", "gather", "solve", "certify"), 0.0)
+        self.spent = dict.fromkeys(parts or ("screen", "gather", "solve", "certify"), 0.0)
 
     @contextmanager
     def __call__(self, what: str) -> Iterator[None]:

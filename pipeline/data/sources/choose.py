@@ -8,7 +8,7 @@ from pipeline.data.sources.files import expand, format_of, size_of
 from pipeline.data.sources.npz import NpzSource
 from pipeline.data.sources.parquet import ParquetSource
 from pipeline.data.sources.svmlight import SvmlightSource
-from pipeline.errors import DataError
+from pipeline.errors import NoRowsError
 
 FORMATS = ("auto", "svmlight", "parquet", "npz", "csv")
 
@@ -16,7 +16,7 @@ FORMATS = ("auto", "svmlight", "parquet", "npz", "csv")
 def open_source(path: str, options: ReadOptions) -> Source:
     """Return the source for one file; an empty or unreadable file is an error here, before anything is written."""
     if size_of(path) == 0:
-        raise DataError("the file is empty; remove it from the list or write it again", path=path)
+        raise NoRowsError("the file is empty; remove it from the list or write it again", path=path)
     kind = format_of(path) if options.format == "auto" else options.format
     if kind == "svmlight":
         return SvmlightSource(path, options)

@@ -1,0 +1,61 @@
+"""Gates: conditions on today's scores, such as ``accuracy >= yesterday - 0.002``, that a model must meet.
+
+``yesterday`` is the score of the published model on the same rows held out of both trainings. On the first night there
+is none, and such a gate is open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipeline.spec import SCORES
+
+_NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+"
+_FORM = re.compile(rf"\s*(\w+)\s*(>=|>)\s*(?:(yesterday)\s*(?:([+-])\s*({_NUMBER}))?|({_NUMBER}))\s*")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a gate says: today's value, the limit it was held against (None: there was no yesterday)."""
+
+    gate: str
+    value: float
+    limit: float | None
+    passed: bool
+
+    def __str__(self) -> str:
+        said = "no yesterday to compare with" if self.limit is None else f"{self.value:.6g} against {self.limit:.6g}"
+        return f"{self.gate}: {'passed' if self.passed else 'NOT passed'} ({said})"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One condition: ``score`` above ``number``, or above yesterday's plus ``number``."""
+
+    text: str
+    score: str
+    strict: bool
+    relative: bool
+    number: float
+
+    def judge(self, today: Mapping[str, float], yesterday: Mapping[str, float] | None) -> Verdict:
+        """Hold today's scores against the limit; a score that is not defined passes nothing."""
+        value = today[self.score]
+        if self.relative and yesterday is None:
+            return Verdict(self.text, value, None, passed=True)
+        limit = self.number + (yesterday[self.score] if self.relative and yesterday else 0.0)
+        return Verdict(self.text, value, limit, value > limit if self.strict else value >= limit)
+
+
+def read_gate(text: object) -> Gate:
+    """Read a gate as people write it."""
+    found = _FORM.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError(f"{text!r} is not a gate; write for example accuracy >= yesterday - 0.002, or auc >= 0.7")
+    score, relation, relative, sign, offset, absolute = found.groups()
+    if score not in SCORES:
+        raise ValueError(f"there is no score {score!r}; there are {', '.join(SCORES)}")
+    number = float(f"{sign or ''}{offset or absolute or 0}")
+    return Gate(" ".join(found[0].split()), score, relation == ">", relative is not None, number)

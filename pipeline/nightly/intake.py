@@ -1,0 +1,79 @@
+"""Intake: new files become shards of the data set, files older than the window leave it.
+
+Every file is an append of its own, so that one that cannot be read spoils nothing but itself. Doing it twice, or going
+on after being killed anywhere, gives the same data set: what is done is read off the ledger and the manifest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pipeline.data.ingest import ingest
+from pipeline.data.manifest import MANIFEST, Manifest, read_manifest
+from pipeline.data.retire import retire
+from pipeline.errors import DataError, NoRowsError
+from pipeline.events import Listener, Note
+from pipeline.nightly.arrivals import Plan
+from pipeline.nightly.job import Job
+from pipeline.nightly.ledger import CORRUPT, DUPLICATE, EMPTY, INGESTED, RETIRED, TOO_OLD, Entry, Ledger
+from pipeline.nightly.store import Store
+
+
+@dataclass(frozen=True)
+class Intake:
+    """Takes in what a plan says, for one night."""
+
+    job: Job
+    store: Store
+    ledger: Ledger
+    listen: Listener
+
+    def settle(self) -> None:
+        """Finish what a killed intake had begun."""
+        self.ledger.settle(self._manifest())
+
+    def run(self, plan: Plan, night: str) -> None:
+        """Add the new files, then let the old ones go."""
+        for entry in plan.enter:
+            self.ledger.put(entry)
+        for entry in plan.add:
+            self._add(entry)
+        gone = set(self.ledger.superseded).union(*(entry.shards for entry in plan.retire))
+        if gone:
+            retire(self.store.shards, gone)
+            self.ledger.superseded.clear()
+            self.ledger.retire((entry.name for entry in plan.retire), night)
+
+    def _add(self, entry: Entry) -> None:
+        """Append a file; one that cannot be read is entered as such and leaves the data set as it was."""
+        self.ledger.adding = entry
+        self.ledger.save()
+        self.listen(Note(f"adding {entry.name}"))
+        spec = replace(self.job.reading, append=self._manifest() is not None)
+        try:
+            ingest([entry.name], self.store.shards, spec, self.listen)
+        except DataError as error:
+            self.ledger.adding = None
+            status = EMPTY if isinstance(error, NoRowsError) else CORRUPT
+            self.ledger.put(replace(entry, status=status, note=" ".join(str(error).split())))
+            return
+        self.settle()
+
+    def _manifest(self) -> Manifest | None:
+        return read_manifest(self.store.shards) if (self.store.shards / MANIFEST).is_file() else None
+
+
+def report(ledger: Ledger, night: str) -> dict[str, object]:
+    """Return what a night took in: files by what became of them, with the reasons, and rows added and retired."""
+    mine = ledger.of_night(night)
+    added = [entry for entry in mine if entry.status in (INGESTED, RETIRED) and entry.rows]
+    gone = [entry for entry in ledger.entries.values() if entry.retired == night]
+    refused = [entry for entry in mine if entry.status in (DUPLICATE, EMPTY, CORRUPT, TOO_OLD)]
+    return {
+        "added": [entry.name for entry in added],
+        "late": [entry.name for entry in added if entry.late],
+        "retired": [entry.name for entry in gone],
+        "left_out": [{"file": entry.name, "status": entry.status, "reason": entry.note} for entry in refused],
+        "rows_added": sum(entry.rows for entry in added),
+        "rows_retired": sum(entry.rows for entry in gone),
+    }

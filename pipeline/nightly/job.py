@@ -1,0 +1,166 @@
+"""What job.yaml says, checked before anything is touched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.data.ingest import IngestSpec, reading_spec
+from pipeline.data.sources.choose import FORMATS
+from pipeline.data.sources.files import is_url
+from pipeline.errors import SpecError
+from pipeline.nightly.gate import Gate, read_gate
+from pipeline.nightly.yaml_lines import Section, flag, number, one_of, read_yaml, reread, text, texts, whole
+from pipeline.sizes import bytes_of
+from pipeline.spec import RULES, SCORES, SOLVERS, PathSpec
+
+READING: dict[str, Callable[[Any], Any]] = {
+    "format": one_of(*FORMATS),
+    "positive": str,
+    "bias": number,
+    "features": whole(1),
+    "index_base": lambda value: one_of("auto", "0", "1")(str(value)),
+    "duplicates": one_of("error", "sum"),
+    "label_column": text,
+    "weight_column": text,
+    "rows_per_shard": whole(1),
+    "shard_size": reread(bytes_of),
+}
+TRAINING: dict[str, Callable[[Any], Any]] = {
+    "c_max": number,
+    "epsilon": number,
+    "tol": number,
+    "rule": one_of(*RULES),
+    "solver": one_of(*SOLVERS),
+    "memory": reread(bytes_of),
+}
+KNOWN = ("inputs", "store", "reading", "window", "train", "holdout", "select", "gate", "keep", "scheduler", "workers")
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train: the whole path, or at C/around, C and C*around for yesterday's best C."""
+
+    around: float
+    whole_path: bool
+    settings: dict[str, Any]
+
+    def spec(self, c: float | None, memory: int) -> PathSpec:
+        """Return the settings of a run; ``c`` is yesterday's, None on the first night."""
+        settings = {"memory": memory} | self.settings
+        if c is not None and not self.whole_path:
+            settings["grid"] = (c,) if self.around == 1 else (c / self.around, c, c * self.around)
+        return PathSpec(**settings)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A nightly job. ``window`` is in days; ``keep`` is how many runs besides the current one are kept."""
+
+    source: Path
+    inputs: tuple[str, ...]
+    store: Path
+    reading: IngestSpec
+    window: int | None
+    training: Training
+    gates: tuple[Gate, ...]
+    keep: int
+    scheduler: str
+    workers: int | None
+
+    @property
+    def settings(self) -> str:
+        """A digest of all that a model depends on besides the data."""
+        return _digest([asdict(self.training), [gate.text for gate in self.gates]])
+
+    @property
+    def reading_digest(self) -> str:
+        """A digest of how files are read: a file that could not be read is tried again when this changes."""
+        return _digest(asdict(self.reading))
+
+
+def read_job(path: str | Path) -> Job:
+    """Read and check job.yaml; relative paths in it count from its own folder."""
+    top = read_yaml(path)
+    top.only(*KNOWN)
+    base = Path(path).resolve().parent
+
+    def here(value: str) -> str:
+        return value if is_url(value) else str(base / value)
+
+    store = top.take("store", text)
+    if is_url(store):
+        raise top.error("store", "must be a local directory (inputs may be URLs)")
+    training, scored = _training(top)
+    gates = top.optional("gate", _gates) or ()
+    if gates and not scored:
+        raise top.error("gate", "needs rows to score; set holdout, for example holdout: 0.1")
+    keep = top.section("keep")
+    if keep:
+        keep.only("runs")
+    return Job(
+        source=Path(path),
+        inputs=tuple(map(here, top.take("inputs", texts))),
+        store=Path(here(store)),
+        reading=_reading(top.section("reading")),
+        window=top.optional("window", whole(1)),
+        training=training,
+        gates=gates,
+        keep=keep.take("runs", whole(0), 7) if keep else 7,
+        scheduler=top.take("scheduler", text, "threads"),
+        workers=top.optional("workers", whole(1)),
+    )
+
+
+def _reading(section: Section | None) -> IngestSpec:
+    if section is None:
+        return IngestSpec()
+    section.only(*READING)
+    return reading_spec(**{name: section.take(name, READING[name]) for name in section.items})
+
+
+def _training(top: Section) -> tuple[Training, bool]:
+    """Return how to train, and whether rows are held out."""
+    section = top.section("train")
+    settings: dict[str, Any] = {}
+    around, whole_path = 2.0, False
+    if section:
+        section.only("around", "path", "class_weight", *TRAINING)
+        settings = {name: section.take(name, TRAINING[name]) for name in section.items if name in TRAINING}
+        if "class_weight" in section.items:
+            settings["class_weight"] = section.take("class_weight", _class_weight)
+        whole_path = section.take("path", flag, False)
+        around = section.take("around", number, 2.0)
+        if whole_path and "around" in section.items:
+            raise section.error("around", "path and around exclude each other; leave one out")
+        if not 1 <= around < float("inf"):
+            raise section.error("around", f"is a ratio from 1 on, not {around:g}")
+    settings["holdout"] = top.take("holdout", number, 0.1)
+    settings["select"] = top.take("select", one_of(*SCORES), "accuracy")
+    try:
+        PathSpec(**settings)
+    except SpecError as error:
+        name = next((name for name in settings if str(error).startswith(name)), "")
+        where = section if section and name in section.items else top
+        raise where.error(name or "train", str(error).removeprefix(f"{name} ")) from error
+    return Training(around, whole_path, settings), settings["holdout"] > 0
+
+
+def _class_weight(value: Any) -> Any:
+    if value == "balanced":
+        return value
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError(f"{value!r} is neither balanced nor a pair [NEGATIVE, POSITIVE]")
+    return tuple(map(number, value))
+
+
+def _gates(value: Any) -> tuple[Gate, ...]:
+    return tuple(read_gate(item) for item in (value if isinstance(value, list) else [value]))
+
+
+def _digest(item: Any) -> str:
+    return hashlib.sha256(json.dumps(item, sort_keys=True, default=str).encode()).hexdigest()[:16]

@@ -1,0 +1,133 @@
+"""The ledger: every input file that was ever seen, what became of it, and which shards hold its rows.
+
+A file is added in two steps: the ledger says which (``adding``), the data set takes its rows, the ledger says which
+shards these are. Killed in between, the shards that no file owns are those of the file that was being added.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+from pipeline.data.manifest import Manifest
+from pipeline.errors import JobError
+from pipeline.files import write_json
+
+INGESTED, RETIRED = "ingested", "retired"
+DUPLICATE, EMPTY, CORRUPT, TOO_OLD = "duplicate", "empty", "corrupt", "too old"
+FORMAT, VERSION = "svmsieve-ledger", 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An input file. ``stamp`` is what tells that it changed, ``day`` what its age counts from, ``night`` when seen."""
+
+    name: str
+    size: int
+    stamp: str
+    day: str
+    sha256: str = ""
+    night: str = ""
+    status: str = ""
+    note: str = ""
+    late: bool = False
+    rows: int = 0
+    shards: tuple[str, ...] = ()
+    reading: str = ""
+    retired: str = ""
+
+    @property
+    def date(self) -> date:
+        """The day as a date."""
+        return date.fromisoformat(self.day)
+
+
+@dataclass
+class Ledger:
+    """The entries by name. ``superseded`` are shards of files that came again with other content."""
+
+    path: Path
+    entries: dict[str, Entry] = field(default_factory=dict)
+    adding: Entry | None = None
+    superseded: dict[str, str] = field(default_factory=dict)
+
+    def save(self) -> None:
+        """Write all of it, atomically."""
+        write_json(
+            self.path,
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "adding": None if self.adding is None else asdict(self.adding),
+                "superseded": self.superseded,
+                "files": [asdict(entry) for entry in self.entries.values()],
+            },
+        )
+
+    def put(self, entry: Entry) -> None:
+        """Enter a file, in place of what was known of it: new shards supersede those of an earlier version."""
+        before = self.entries.get(entry.name)
+        if before and not entry.shards:
+            entry = replace(entry, shards=before.shards, rows=before.rows)
+        elif before:
+            self.superseded |= {shard: entry.night for shard in before.shards if shard not in entry.shards}
+        self.entries[entry.name] = entry
+        self.save()
+
+    def settle(self, manifest: Manifest | None) -> None:
+        """Give the shards that no file owns to the file that was being added; without any, it was not added."""
+        if self.adding is None:
+            return
+        owned = set(self.superseded).union(*(entry.shards for entry in self.entries.values()))
+        new = [shard for shard in manifest.shards if shard.name not in owned] if manifest else []
+        added, self.adding = self.adding, None
+        if new:
+            names, rows = tuple(shard.name for shard in new), sum(shard.rows for shard in new)
+            self.put(replace(added, status=INGESTED, shards=names, rows=rows))
+        else:
+            self.save()
+
+    def with_content(self, sha256: str) -> Entry | None:
+        """Return the file whose rows are, or were, in the data set and that had this content."""
+        return next((e for e in self.ingested() if e.sha256 == sha256), None)
+
+    def ingested(self) -> Iterator[Entry]:
+        """Yield the files whose rows are, or were, in the data set."""
+        return (entry for entry in self.entries.values() if entry.status in (INGESTED, RETIRED))
+
+    def of_night(self, night: str) -> list[Entry]:
+        """Return the files that were entered in a night."""
+        return [entry for entry in self.entries.values() if entry.night == night]
+
+    def retire(self, names: Iterable[str], night: str) -> None:
+        """Note that files left the data set."""
+        for name in names:
+            entry = self.entries[name]
+            self.entries[name] = replace(entry, status=RETIRED, shards=(), retired=night)
+        self.save()
+
+
+def open_ledger(path: Path) -> Ledger:
+    """Read the ledger; there is an empty one where there is none yet."""
+    if not path.is_file():
+        return Ledger(path)
+    try:
+        item = json.loads(path.read_text(encoding="utf-8"))
+        if (item["format"], item["version"]) != (FORMAT, VERSION):
+            raise JobError(f"{path}: version {item['version']}, but this svmsieve reads version {VERSION}")
+        entries = [_entry(each) for each in item["files"]]
+        adding = None if item["adding"] is None else _entry(item["adding"])
+        return Ledger(path, {entry.name: entry for entry in entries}, adding, dict(item["superseded"]))
+    except OSError as error:
+        raise JobError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    except (ValueError, LookupError, TypeError) as error:
+        if isinstance(error, JobError):
+            raise
+        raise JobError(f"{path}: damaged ({type(error).__name__} {error}); restore it from a backup") from error
+
+
+def _entry(item: dict) -> Entry:
+    return Entry(**item | {"shards": tuple(item["shards"])})
