@@ -44,9 +44,15 @@ class Store:
             for folder in (self.root, self.runs, self.summaries):
                 folder.mkdir(parents=True, exist_ok=True)
             with locked(self.root, busy, wait):
-                for left in self.runs.glob(f"{_DISCARDED}*"):
-                    shutil.rmtree(left)
+                self._tidy()
                 yield
+
+    def _tidy(self) -> None:
+        """Remove what a killed job left half-written or half-removed."""
+        for run in self.runs.glob(f"{_DISCARDED}*"):
+            shutil.rmtree(run)
+        for file in (*self.root.glob("*.tmp"), *self.summaries.glob("*.tmp")):
+            file.unlink()
 
     def ledger(self) -> Ledger:
         """Read the ledger."""

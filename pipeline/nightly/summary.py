@@ -31,8 +31,8 @@ def _data(line: dict[str, Any]) -> str:
     if "rows" not in line:
         return "There are no data yet.\n"
     return (
-        f"{line['rows']:,} rows, {line['features']:,} features: {files['rows_added']:,} rows came with "
-        f"{len(files['added'])} files, {files['rows_retired']:,} retired with {len(files['retired'])} files.\n"
+        f"{line['rows']:,} rows, {line['features']:,} features: {files['rows_added']:,} rows came "
+        f"(files: {len(files['added'])}), {files['rows_retired']:,} retired (files: {len(files['retired'])}).\n"
     )
 
 

@@ -1,0 +1,93 @@
+"""A nightly job in a temporary folder: files that arrive, the job that takes them, and all that it leaves behind."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.data.manifest import read_manifest
+from pipeline.nightly.job import read_job
+from pipeline.nightly.night import run_nightly
+
+FIRST = date(2026, 3, 1)
+FEATURES = 8
+SETTINGS = """\
+inputs: incoming
+store: store
+reading: {features: 8}
+window: 10
+holdout: 0.2
+gate: accuracy >= yesterday - 0.2
+train: {tol: 1e-5, memory: 1GB, epsilon: 0.1, c_max: 10}
+keep: {runs: 2}
+scheduler: inline
+"""
+COSTS = {"seconds", "passes"}
+
+
+def day(number: int) -> date:
+    return FIRST + timedelta(days=number)
+
+
+def rows(seed: int, count: int = 40) -> str:
+    """Rows as svmlight text; the label is a noisy linear function of the features."""
+    rng = np.random.default_rng(seed % 1000)
+    x = np.round(rng.standard_normal((count, FEATURES)), 3)
+    y = np.where(x @ np.linspace(-1, 1, FEATURES) + 0.4 * rng.standard_normal(count) > 0, 1, -1)
+    lines = (" ".join(f"{k + 1}:{value}" for k, value in enumerate(row)) for row in x)
+    return "".join(f"{label} {line}\n" for label, line in zip(y, lines, strict=True))
+
+
+class Nightly:
+    """The folder of a job."""
+
+    def __init__(self, folder: Path, settings: str = SETTINGS) -> None:
+        self.folder, self.job, self.store = folder, folder / "job.yaml", folder / "store"
+        (folder / "incoming").mkdir(parents=True, exist_ok=True)
+        self.job.write_text(settings)
+
+    def arrive(self, number: int, text: str | None = None, name: str = "") -> Path:
+        """Let the file of a day arrive."""
+        path = self.folder / "incoming" / (name or f"rows-{day(number)}.svm")
+        path.write_text(rows(number) if text is None else text)
+        return path
+
+    def run(self, number: int, **options: Any) -> list[dict[str, Any]]:
+        """Run as of a day."""
+        return run_nightly(read_job(self.job), day(number), **options)
+
+    def night(self, number: int) -> dict[str, Any]:
+        """Run as of a day; there is one night to do."""
+        (line,) = self.run(number)
+        return line
+
+    def current(self) -> str:
+        return (self.store / "current").readlink().name
+
+    def contents(self) -> dict[str, Any]:
+        """All that the store says, but for time and what was read twice."""
+        found: dict[str, Any] = {"links": self.current() if (self.store / "current").is_symlink() else None}
+        for path in sorted(self.store.rglob("*")):
+            name = str(path.relative_to(self.store))
+            if path.is_symlink() or not path.is_file() or name.startswith("current"):
+                continue
+            if path.name == "manifest.json":
+                found[name] = [(shard.name, shard.digest) for shard in read_manifest(path.parent).shards]
+            elif path.suffix == ".md":
+                found[name] = path.read_text().partition("Seconds:")[0]
+            elif path.suffix in (".json", ".jsonl") and path.name != "files.json":
+                texts = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+                found[name] = [_without(json.loads(text), COSTS | {"peak_memory"}) for text in texts]
+            elif path.suffix == ".arrow":
+                found[name] = path.stat().st_size
+            else:
+                found[name] = path.read_bytes()
+        return found
+
+
+def _without(item: dict[str, Any], names: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name not in names}

@@ -1,0 +1,132 @@
+"""job.yaml: what is wrong is said with the line where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import JobError
+from pipeline.nightly.gate import read_gate
+from pipeline.nightly.job import read_job
+from tests.flow.runs import command
+
+GOOD = """\
+inputs: incoming
+store: store
+"""
+EXAMPLE = Path(__file__).parents[2] / "deploy" / "job.yaml"
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "job.yaml").write_text(text)
+    return folder / "job.yaml"
+
+
+def test_the_least_job(tmp_path):
+    job = read_job(written(tmp_path, GOOD))
+    assert (job.inputs, job.store) == ((str(tmp_path / "incoming"),), tmp_path / "store")
+    spec = job.training.spec(None, 10**9)
+    assert (spec.grid, spec.holdout, spec.memory) == (None, 0.1, 10**9)
+    assert job.training.spec(2.0, 10**9).grid == (1.0, 2.0, 4.0)
+
+
+def test_all_settings(tmp_path):
+    text = """
+inputs: [a/*.csv, "s3://bucket/clicks/*.svm.gz"]
+store: /data/clicks
+reading: {format: csv, positive: 1, bias: 1, features: 10, index_base: 0, duplicates: sum, label_column: y,
+          weight_column: w, rows_per_shard: 1000, shard_size: 1MB}
+window: 30
+train: {around: 1, tol: 1e-3, memory: 4GB, class_weight: [1, 2.5], rule: bt1, solver: dcd, c_max: 10, epsilon: 0.1}
+holdout: 0.25
+select: auc
+gate: [accuracy >= yesterday - 0.002, "auc > 0.7"]
+keep: {runs: 3}
+scheduler: tls://host:8786
+workers: 2
+"""
+    job = read_job(written(tmp_path, text))
+    assert job.inputs == (str(tmp_path / "a/*.csv"), "s3://bucket/clicks/*.svm.gz")
+    assert (job.window, job.keep, job.scheduler, job.workers) == (30, 3, "tls://host:8786", 2)
+    assert (job.reading.positive, job.reading.bias, job.reading.shard_bytes) == ("1", 1.0, 10**6)
+    assert (job.reading.reading.rules.base, job.reading.reading.rules.features) == (0, 10)
+    spec = job.training.spec(0.5, 7)
+    assert (spec.grid, spec.tol, spec.memory, spec.class_weight) == ((0.5,), 1e-3, 4 * 10**9, (1.0, 2.5))
+    assert (spec.holdout, spec.select, spec.rule, spec.solver) == (0.25, "auc", "bt1", "dcd")
+    assert [gate.text for gate in job.gates] == ["accuracy >= yesterday - 0.002", "auc > 0.7"]
+
+
+WRONG = {
+    "inputs: [": "line 1: not valid YAML",
+    "": "the file is empty",
+    "- a\n- b\n": "line 1: the file must be a mapping",
+    "inputs: a\n": "line 1: store is missing",
+    GOOD + "windo: 3\n": "line 3: unknown name 'windo'; did you mean window?",
+    GOOD + "window: 3\nwindow: 4\n": "line 4: window stands here twice",
+    GOOD + "window: three\n": "line 3: window: 'three' is not a whole number from 1 on",
+    GOOD + "window: 0\n": "line 3: window: 0 is not a whole number from 1 on",
+    GOOD + "store2: 3\n": "line 3: unknown name",
+    "inputs: 5\nstore: x\n": "line 1: inputs: 5 is not text",
+    "inputs: []\nstore: x\n": "line 1: inputs: the list is empty",
+    "inputs: a\nstore: s3://bucket/x\n": "line 2: store: must be a local directory",
+    GOOD + "train:\n  tol: 1e-4\n  rule: magic\n": "line 5: rule: 'magic' is not one of it",
+    GOOD + "train:\n  tol: 2\n": "line 4: tol: is a relative gap below 1",
+    GOOD + "train:\n  memory: lots\n": "line 4: memory: 'lots' is not a size",
+    GOOD + "train:\n  around: 0.5\n": "line 4: around: is a ratio from 1 on, not 0.5",
+    GOOD + "train:\n  path: true\n  around: 2\n": "line 5: around: path and around exclude each other",
+    GOOD + "train:\n  class_weight: heavy\n": "line 4: class_weight: 'heavy' is neither balanced nor a pair",
+    GOOD + "train: 5\n": "line 3: train must be a mapping",
+    GOOD + "reading:\n  bias: many\n": "line 4: bias: 'many' is not a number",
+    GOOD + "reading:\n  formt: csv\n": "line 4: unknown name 'formt'; did you mean format?",
+    GOOD + "holdout: 1.5\n": "line 3: holdout: is a share of the rows",
+    GOOD + "select: luck\n": "line 3: select: 'luck' is not one of accuracy",
+    GOOD + "gate: [accuracy >= 0.5, luck >= 0.5]\n": "line 3: gate: there is no score 'luck'",
+    GOOD + "gate: better\n": "line 3: gate: 'better' is not a gate; write for example",
+    GOOD + "holdout: 0\ngate: auc > 0.5\n": "line 4: gate: needs rows to score",
+    GOOD + "keep: {runs: -1}\n": "line 3: runs: -1 is not a whole number from 0 on",
+    GOOD + "keep: {nights: 3}\n": "line 3: unknown name 'nights'",
+    GOOD + "scheduler: 3\n": "line 3: scheduler: 3 is not text",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_wrong_is_said_with_its_line(tmp_path, text):
+    path = written(tmp_path, text)
+    with pytest.raises(JobError) as raised:
+        read_job(path)
+    said = str(raised.value)
+    assert said.startswith(f"{path}") and WRONG[text] in said
+    assert "\n" not in said
+
+
+def test_a_missing_file_is_wrong_usage(tmp_path, capsys):
+    code, _, err = command(capsys, "nightly", tmp_path / "none.yaml")
+    assert code == 2
+    assert "none.yaml: cannot be read (No such file" in err
+
+
+def test_no_object_is_made_from_yaml(tmp_path):
+    text = GOOD + "scheduler: !!python/object/apply:os.getcwd []\n"
+    with pytest.raises(JobError, match="line 3: scheduler: could not determine a constructor"):
+        read_job(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "today", "yesterday", "passed"),
+    [
+        ("accuracy >= yesterday - 0.002", 0.898, 0.9, True),
+        ("accuracy >= yesterday - 0.002", 0.8979, 0.9, False),
+        ("accuracy >= yesterday", 0.9, 0.9, True),
+        ("accuracy > yesterday", 0.9, 0.9, False),
+        ("accuracy >= yesterday + .01", 0.905, 0.9, False),
+        ("accuracy>=0.5", 0.5, None, True),
+        ("accuracy > 5e-1", 0.5, 0.9, False),
+        ("accuracy >= yesterday - 0.002", 0.1, None, True),
+        ("accuracy >= 0.5", float("nan"), None, False),
+        ("accuracy >= yesterday", 0.9, float("nan"), False),
+    ],
+)
+def test_gates(text, today, yesterday, passed):
+    before = None if yesterday is None else {"accuracy": yesterday}
+    assert read_gate(text).judge({"accuracy": today}, before).passed is passed
