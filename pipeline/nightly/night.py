@@ -147,9 +147,12 @@ class Nights:
         clock = Clock("intake", "screen", "train", "verify")
         name, today, ledger = night["night"], date.fromisoformat(night["date"]), self.store.ledger()
         with clock("intake"):
-            intake = Intake(self.job, self.store, ledger, self.listen)
-            intake.settle()
-            intake.run(self.plan(name, today, ledger), name)
+            if not night.get("taken_in"):
+                intake = Intake(self.job, self.store, ledger, self.listen)
+                intake.settle()
+                intake.run(self.plan(name, today, ledger), name)
+                night["taken_in"] = True
+                self.store.note(night)
         line: dict[str, Any] = {"night": name, "date": night["date"], "status": NOTHING_NEW}
         line |= {"reference": night["reference"], "settings": self.job.settings, "files": report(ledger, name)}
         if not (self.store.shards / MANIFEST).is_file():

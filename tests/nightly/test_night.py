@@ -230,10 +230,8 @@ def test_a_gate_keeps_yesterdays_model(begun, capsys):
     assert "refused" in out and "gate not passed: accuracy >= yesterday + 0.5" in out
     assert begun.current() == str(FIRST)
     assert "`current` stays" in (begun.store / "summaries" / f"{day(1)}.md").read_text()
-    assert command(capsys, "nightly", begun.job, "--date", day(1), "-q")[:2] == (
-        0,
-        "nothing new; nothing was changed\n",
-    )
+    code, out, _ = command(capsys, "nightly", begun.job, "--date", day(1), "-q")
+    assert (code, out) == (0, "nothing new; nothing was changed\n")
     begun.job.write_text(SETTINGS)
     assert begun.night(2)["status"] == "published"
 
@@ -303,7 +301,7 @@ def test_two_at_once(begun, capsys):
 
 def test_no_usable_file_on_the_first_night(nightly):
     nightly.arrive(0, "1 1:x\n")
-    with pytest.raises(JobError, match="no file could be added, first .*line 1"):
+    with pytest.raises(JobError, match=r"no file could be added, first .*line 1"):
         nightly.run(0)
     nightly.arrive(0)
     assert [line["status"] for line in nightly.run(1)] == ["published", "nothing new"]
