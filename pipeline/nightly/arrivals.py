@@ -30,10 +30,14 @@ _BEING_WRITTEN = (".tmp", ".part", ".partial")
 
 @dataclass(frozen=True)
 class Plan:
-    """What a night would do: files to add, files to enter without adding, files and shards to retire."""
+    """What a night would do: files to add, files to enter without adding, files and shards to retire.
+
+    ``touched`` files have another time of change, but the content that is known.
+    """
 
     add: list[Entry]
     enter: list[Entry]
+    touched: list[Entry]
     retire: list[Entry]
     superseded: list[str]
 
@@ -47,16 +51,15 @@ def plan_intake(job: Job, ledger: Ledger, night: str, today: date) -> Plan:
     """Compare what is there with what is known."""
     oldest = None if job.window is None else today - timedelta(days=job.window)
     newest = max((entry.date for entry in ledger.ingested()), default=None)
-    add: list[Entry] = []
-    enter: list[Entry] = []
+    add, enter, touched = list[Entry](), list[Entry](), list[Entry]()
     for found in sorted(_changed(job, ledger), key=lambda entry: (entry.day, entry.name)):
         entry = _judged(replace(found, night=night, reading=job.reading_digest), ledger, add, oldest)
         if not entry.status:
             add.append(replace(entry, late=newest is not None and entry.date < newest))
         else:
-            enter.append(entry)
+            (enter if entry.night == night else touched).append(entry)
     retire = [e for e in ledger.entries.values() if e.shards and oldest is not None and e.date < oldest]
-    return Plan(add, enter, retire, list(ledger.superseded))
+    return Plan(add, enter, touched, retire, list(ledger.superseded))
 
 
 def _changed(job: Job, ledger: Ledger) -> Iterator[Entry]:

@@ -34,7 +34,7 @@ class Intake:
 
     def run(self, plan: Plan, night: str) -> None:
         """Add the new files, then let the old ones go."""
-        for entry in plan.enter:
+        for entry in (*plan.touched, *plan.enter):
             self.ledger.put(entry)
         for entry in plan.add:
             self._add(entry)

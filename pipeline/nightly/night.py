@@ -86,7 +86,7 @@ def plan_night(job: Job, today: date) -> dict[str, Any]:
         "night": night,
         "add": [entry.name for entry in plan.add],
         "late": [entry.name for entry in plan.add if entry.late],
-        "left_out": [{"file": e.name, "status": e.status, "reason": e.note} for e in plan.enter if e.night == night],
+        "left_out": [{"file": e.name, "status": e.status, "reason": e.note} for e in plan.enter],
         "retire": [entry.name for entry in plan.retire],
         "reference": reference,
         "train_at": "the whole path" if grid is None else list(grid),

@@ -12,6 +12,7 @@ from tests.bench.nights import CORRUPT, KILLED, NIGHTS, Simulation
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_fourteen_nights(tmp_path):
     rng = np.random.default_rng(0)
     x = sp.random_array((2840, 60), density=0.2, rng=rng, format="csr")
