@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dask_ml.wrappers import ParallelPostFit
 from liblinear.liblinearutil import load_model, save_model, svm_read_problem
 from liblinear.liblinearutil import predict as liblinear_predict
 from sklearn.base import clone
@@ -96,6 +98,17 @@ def test_scikit_learn_predicts_what_we_predict(tmp_path, labels, bias):
         close(svm.decision_function(x), score)
         np.testing.assert_array_equal(svm.predict(x), np.array(labels)[(score > 0).astype(int)])
     assert svm.score(one.table.x, one.table.y) > 0.7
+
+
+def test_dask_ml_predicts_what_we_predict(tmp_path):
+    """On a Dask array that nobody holds: block by block, by dask-ml's wrapper."""
+    one = trained(tmp_path, bias=1.0)
+    export(model_of(one.run, 0.1), tmp_path / "svm.npz", "sklearn")
+    svm = ParallelPostFit(estimator=pipeline.load_sklearn(tmp_path / "svm.npz"))
+    x = da.from_array(one.table.x, chunks=(7, -1))
+    score = one.dense_scores(one.run.at(0.1).w)
+    assert isinstance(svm.predict(x), da.Array)
+    np.testing.assert_array_equal(svm.predict(x).compute(), (score > 0).astype(int))
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.5, -0.5])
