@@ -90,6 +90,21 @@ def locked(directory: Path, busy: SieveError, wait: float = 0.0) -> Iterator[Non
         os.close(descriptor)
 
 
+@contextmanager
+def waiting_for(path: Path) -> Iterator[None]:
+    """Hold a lock file alone, among threads and processes, as far as its file system has locks; wait while it is taken.
+
+    The file stays: removing it would let two in, one by the old file and one by the new.
+    """
+    with path.open("ab") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS_HERE:
+                raise
+        yield
+
+
 def _lock(descriptor: int, busy: SieveError, deadline: float) -> None:
     while True:
         try:

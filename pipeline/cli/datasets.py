@@ -16,7 +16,7 @@ from pipeline.cli.table import table
 
 @click.group(epilog="\b\nExample:\n  svmsieve datasets list")
 def datasets() -> None:
-    """List, download, make, describe and check data sets."""
+    """List, download, make, copy, describe and check data sets."""
 
 
 @datasets.command("list", epilog="\b\nExample:\n  svmsieve datasets list --json")
@@ -75,8 +75,36 @@ def make_command(name: str, out: str, quiet: bool, **options: Any) -> None:
     )
 
 
+@datasets.command(
+    "copy",
+    epilog="\b\nExamples:\n  svmsieve datasets copy clicks s3://bucket/clicks\n"
+    "  svmsieve datasets copy clicks s3://bucket/clicks --overwrite --prune",
+)
+@click.argument("source", metavar="SRC")
+@click.argument("target", metavar="DST")
+@click.option("--overwrite", is_flag=True, help="Replace the data set at DST, all at once at the end.")
+@click.option("--prune", is_flag=True, help="Then remove shards of older data sets behind the URL DST.")
+@quiet_option
+def copy_command(source: str, target: str, overwrite: bool, prune: bool, quiet: bool) -> None:
+    """Copy a data set between a shard directory and a URL, such as s3://bucket/clicks.
+
+    The manifest comes last: a copy that was stopped never looks like a data set, and to a URL the same command goes on
+    where it was. Whoever reads the data set that was there before can go on, until --prune.
+    """
+    from pipeline.data.transfer import copy_shards
+
+    with progress(quiet) as listen:
+        copied = copy_shards(source, target, overwrite, prune, listen)
+    shards = copied.manifest.shards
+    said = f"{counted(len(shards), 'shard')} of {human_bytes(sum(shard.bytes for shard in shards))}"
+    click.echo(f"{target}: {copied.manifest.rows:,} rows in {said}, {copied.sent:,} of them sent now")
+    if copied.strays:
+        strays = counted(len(copied.strays), "other shard")
+        click.echo(f"{target}: {strays} there for readers of older data sets; --prune removes them")
+
+
 @datasets.command("check", epilog="\b\nExample:\n  svmsieve datasets check clicks")
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", metavar="DIR|URL")
 def check_command(directory: str) -> None:
     """Read every shard and compare its checksum with the manifest's."""
     from pipeline.data.dataset import open_shards
@@ -95,8 +123,8 @@ def check_command(directory: str) -> None:
 def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Show rows, features, nonzeros, label balance, and the quantiles of row lengths and norms.
 
-    DATA is a shard directory, a Parquet file or directory, a file of any other format (which is ingested into the
-    cache), or a name from the registry.
+    DATA is a shard directory or its URL, a Parquet file or directory, a file of any other format (which is ingested
+    into the cache), or a name from the registry.
     """
     from pipeline.data.inputs import open_dataset
     from pipeline.engine.engine import Engine

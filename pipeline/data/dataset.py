@@ -10,10 +10,12 @@ from typing import Protocol
 
 from pipeline.data.digest import digest_text
 from pipeline.data.labels import LabelMap
-from pipeline.data.manifest import read_manifest
+from pipeline.data.manifest import Manifest, read_manifest
 from pipeline.data.parallel import available_cores, in_order
+from pipeline.data.remote import open_remote
 from pipeline.data.rows import Rows
 from pipeline.data.shard import check_shard, read_shard
+from pipeline.data.stores import located
 from pipeline.errors import DatasetError
 
 
@@ -81,11 +83,31 @@ class Dataset:
 
 
 def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
-    """Open a shard directory; a missing, truncated or altered shard is an error that names it.
+    """Open a shard directory or the URL of one; a missing, truncated or altered shard is an error that names it.
 
-    The check is cheap (see ``check_shard``) unless ``full_check`` asks for every checksum.
+    The check is cheap (see ``check_shard`` and ``open_remote``) unless ``full_check`` asks for every checksum.
     """
-    directory = Path(directory).absolute()
+    shards: tuple[Shard, ...]
+    place = located(str(directory))
+    if isinstance(place, Path):
+        manifest, shards = open_local(place, full_check)
+    else:
+        manifest, shards = open_remote(place, full_check)
+    return Dataset(
+        path=str(place),
+        kind="shards",
+        n_features=manifest.features,
+        labels=manifest.labels,
+        bias=manifest.bias,
+        shards=shards,
+        n_positive=manifest.positives,
+        fingerprint=manifest.fingerprint,
+        bytes=sum(info.bytes for info in manifest.shards),
+    )
+
+
+def open_local(directory: Path, full_check: bool = False) -> tuple[Manifest, tuple[MappedShard, ...]]:
+    """Read the manifest of a directory and check its shards."""
     manifest = read_manifest(directory)
     with ThreadPoolExecutor(available_cores()) as pool:
         checks = [partial(check_shard, directory, info, full_check) for info in manifest.shards]
@@ -96,14 +118,4 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
         place = str(directory / info.name)
         shards.append(MappedShard(place, first, info.rows, info.nnz, manifest.features, digest_text(info.digest)))
         first += info.rows
-    return Dataset(
-        path=str(directory),
-        kind="shards",
-        n_features=manifest.features,
-        labels=manifest.labels,
-        bias=manifest.bias,
-        shards=tuple(shards),
-        n_positive=manifest.positives,
-        fingerprint=manifest.fingerprint,
-        bytes=sum(info.bytes for info in manifest.shards),
-    )
+    return manifest, tuple(shards)

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from pipeline.data.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from pipeline.data.stores import is_url
 from pipeline.errors import DatasetError
 from pipeline.files import locked, one_line, sync_directory
 
@@ -44,7 +45,7 @@ class OpenDirectory:
 @contextmanager
 def new_directory(out: str | Path, overwrite: bool = False) -> Iterator[OpenDirectory]:
     """Open a directory for a new data set; what an earlier, killed attempt left behind is removed first."""
-    final = Path(out).resolve()
+    final = _local(out)
     partial = _sibling(final, "partial")
     with _io_errors(final):
         _refuse_existing(final, overwrite)
@@ -67,7 +68,7 @@ def new_directory(out: str | Path, overwrite: bool = False) -> Iterator[OpenDire
 @contextmanager
 def existing_directory(out: str | Path) -> Iterator[OpenDirectory]:
     """Open a finished data set for appending; shards of an append that failed or was killed are removed."""
-    final = Path(out).resolve()
+    final = _local(out)
     with _io_errors(final):
         _restore(final)
         if not final.is_dir():
@@ -79,6 +80,13 @@ def existing_directory(out: str | Path) -> Iterator[OpenDirectory]:
                 yield OpenDirectory(final, final, manifest)
             finally:
                 _remove_strays(final)
+
+
+def _local(out: str | Path) -> Path:
+    if is_url(str(out)):
+        problem = "shards are written to a local directory"
+        raise DatasetError(f"{out}: {problem}; write them to a DIR, then run svmsieve datasets copy DIR {out}")
+    return Path(out).resolve()
 
 
 def _sibling(final: Path, kind: str) -> Path:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, replace
 from functools import partial
+from glob import has_magic
 from pathlib import Path
 
 from pipeline.data.dataset import Dataset, open_shards
@@ -17,7 +18,8 @@ from pipeline.data.registry import Entry, bundled, find, load_registry
 from pipeline.data.sources.arrays import ArraySource
 from pipeline.data.sources.base import Source
 from pipeline.data.sources.choose import FORMATS
-from pipeline.data.sources.files import expand, format_of, is_url, size_of
+from pipeline.data.sources.files import FILE_SUFFIXES, expand, format_of, size_of
+from pipeline.data.stores import is_url, located
 from pipeline.errors import DataError, RegistryError
 from pipeline.events import Listener, Note, silent
 
@@ -48,13 +50,13 @@ def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Inp
 def open_dataset(path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent) -> Dataset:
     """Open DATA for passes.
 
-    A shard directory is opened as it is and Parquet is read in place. Anything else (an svmlight, npz or CSV file, a
-    registry name) is ingested once into the cache directory and found there the next time, as long as the file has
-    not changed.
+    A shard directory, or the URL of one, is opened as it is and Parquet is read in place. Anything else (an svmlight,
+    npz or CSV file, a registry name) is ingested once into the cache directory and found there the next time, as long
+    as the file has not changed.
     """
     spec = spec or IngestSpec()
     path = str(path)
-    if (Path(path) / MANIFEST).is_file():
+    if _is_shards(path):
         return open_shards(path)
     if Path(path).is_dir() or (Path(path).is_file() and format_of(path) == "parquet"):
         return open_parquet_dataset(path, spec.reading, spec.positive, spec.bias)
@@ -64,6 +66,13 @@ def open_dataset(path: str | Path, spec: IngestSpec | None = None, listen: Liste
         listen(Note(f"ingesting {path} into {directory}"))
         ingest([source], directory, spec, listen)
     return open_shards(directory)
+
+
+def _is_shards(path: str) -> bool:
+    if is_url(path) and (path.endswith(FILE_SUFFIXES) or has_magic(path)):
+        return False
+    place = located(path)
+    return (place / MANIFEST).is_file() if isinstance(place, Path) else place.has(MANIFEST)
 
 
 def _reading(spec: IngestSpec, entry: Entry) -> dict[str, object]:

@@ -104,6 +104,11 @@ class Manifest:
         return replace(more, shards=self.shards + more.shards, sources=self.sources + more.sources)
 
 
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """Return the content of the manifest's file."""
+    return (json.dumps(manifest.to_json(), indent=1) + "\n").encode()
+
+
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write the manifest under a temporary name, then rename it: the directory is finished from then on."""
     write_json(directory / MANIFEST, manifest.to_json())
@@ -113,7 +118,19 @@ def read_manifest(directory: Path) -> Manifest:
     """Read and check a manifest, or say in one line why the directory is not a finished data set."""
     path = directory / MANIFEST
     try:
-        item = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        problem = "no manifest.json: not a shard directory, or its ingest did not finish; run svmsieve ingest again"
+        raise DatasetError(f"{directory}: {problem}") from error
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    return parse_manifest(content, str(path))
+
+
+def parse_manifest(content: bytes, path: str) -> Manifest:
+    """Return the manifest that a file's content is, checked, or say in one line what is wrong with it."""
+    try:
+        item = json.loads(content.decode("utf-8"))
         if item.get("format") != FORMAT:
             raise DatasetError(f"{path}: not a manifest of svmsieve shards; ingest the data first")
         if item.get("version") != VERSION:
@@ -124,11 +141,6 @@ def read_manifest(directory: Path) -> Manifest:
             raise DatasetError(f"{path}: the manifest contradicts itself (it was edited or cut); ingest the data again")
     except DatasetError:
         raise
-    except FileNotFoundError as error:
-        problem = "no manifest.json: not a shard directory, or its ingest did not finish; run svmsieve ingest again"
-        raise DatasetError(f"{directory}: {problem}") from error
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         reason = f"{type(error).__name__} {error}"
         raise DatasetError(f"{path}: the manifest is damaged ({reason}); ingest the data again") from error

@@ -102,6 +102,11 @@ def _kept_map(path: str, n_features: int, _identity: tuple[int, int, int]) -> Ro
     return map_shard(path, n_features)
 
 
+def forget_maps() -> None:
+    """Close the mappings that nobody uses: a file that was removed takes up the disk as long as it is mapped."""
+    _kept_map.cache_clear()
+
+
 def map_shard(path: str, n_features: int) -> Rows:
     """Map a shard that is about to be replaced: kept open, the old file would go on taking up the disk."""
     batch = pa.ipc.open_file(pa.memory_map(path)).get_batch(0)

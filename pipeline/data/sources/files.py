@@ -14,16 +14,13 @@ from typing import IO, Any
 
 import fsspec
 
+from pipeline.data.stores import explain, is_url, reason
 from pipeline.errors import DataError
 
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _SUFFIXES = (".gz", ".bz2", ".xz")
+FILE_SUFFIXES = (*_SUFFIXES, ".parquet", ".pq", ".npz", ".csv", ".svm", ".libsvm", ".txt")
 _BZ2_DAMAGED = "Invalid data stream"  # bz2 has no error of its own
-
-
-def is_url(path: str) -> bool:
-    """Tell a URL from a local path."""
-    return "://" in path
 
 
 def expand(path: str) -> list[str]:
@@ -76,7 +73,7 @@ def size_of(path: str) -> int:
     try:
         return Path(path).stat().st_size
     except OSError as error:
-        raise DataError(f"cannot be read ({_reason(error)}); check the path and its permissions", path=path) from error
+        raise DataError(f"cannot be read ({reason(error)}); check the path and its permissions", path=path) from error
 
 
 @contextmanager
@@ -90,7 +87,7 @@ def open_binary(path: str) -> Iterator[IO[bytes]]:
     except (OSError, ImportError) as error:
         if str(error) == _BZ2_DAMAGED:
             raise DataError("the compressed file is damaged; get it again", path=path) from error
-        raise DataError(f"cannot be read ({_reason(error)}); check the file and its permissions", path=path) from error
+        raise DataError(f"cannot be read ({reason(error)}); check the file and its permissions", path=path) from error
 
 
 @contextmanager
@@ -113,7 +110,7 @@ def _url_errors(url: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise DataError(f"cannot be reached ({_reason(error)}); check the address", path=url) from error
+        raise DataError(explain(url, error), path=url) from error
 
 
 def position(stream: IO[bytes], size: int) -> int:
@@ -146,11 +143,3 @@ def _name(path: str) -> str:
 def _is_part(parts: Sequence[str]) -> bool:
     """Whether a file, named from its directory on, holds rows: Parquet, and nothing hidden or temporary."""
     return parts[-1].lower().endswith((".parquet", ".pq")) and not any(part.startswith(("_", ".")) for part in parts)
-
-
-def _reason(error: Exception) -> str:
-    """Say in a few words what an error means."""
-    if isinstance(error, FileNotFoundError):
-        return "no such file"
-    text = getattr(error, "strerror", None) or str(error)
-    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,123 @@
+"""A shard directory behind a URL: opened by its manifest and one listing, its shards brought where they are used."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from pipeline.data.digest import digest_text
+from pipeline.data.manifest import MANIFEST, Manifest, parse_manifest
+from pipeline.data.parallel import in_order
+from pipeline.data.rows import Rows
+from pipeline.data.shard import ShardInfo, read_shard
+from pipeline.data.shard_cache import SIZE_VARIABLE, bring
+from pipeline.data.stores import Store
+from pipeline.errors import DatasetError
+
+REQUESTS = 4  # at a time
+PIECE = 1 << 20
+_EVICTIONS = 5
+
+
+@dataclass(frozen=True)
+class RemoteShard:
+    """A shard behind a URL; loading maps this machine's copy of it, which is made where there is none."""
+
+    directory: str
+    name: str
+    bytes: int
+    sha256: str
+    first_row: int
+    n_rows: int
+    nnz: int
+    n_features: int
+    digest: str
+
+    def load(self) -> Rows:
+        """Return the rows as views of the local copy."""
+        rows = self._mapped()
+        if (rows.n_rows, rows.nnz) != (self.n_rows, self.nnz):
+            where = f"{self.directory}/{self.name}"
+            raise DatasetError(f"{where}: its manifest says other rows than it has; copy the data set there again")
+        return rows
+
+    def _mapped(self) -> Rows:
+        """Map the copy; another process may need its room between our bringing it and our mapping it."""
+        for _ in range(_EVICTIONS):
+            path = bring(self.directory, self.name, self.bytes, self.sha256)
+            try:
+                return read_shard(str(path), self.n_features)
+            except DatasetError as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+        raise DatasetError(f"{path.parent}: too small for the shards in use at a time; raise {SIZE_VARIABLE}")
+
+
+def remote_manifest(store: Store) -> Manifest | None:
+    """Return the manifest behind a URL; None if there is none."""
+    content = store.read(MANIFEST)
+    if content is None:
+        return None
+    manifest = parse_manifest(content, store.address(MANIFEST))
+    for info in manifest.shards:
+        if not re.fullmatch(r"[\w.-]+", info.name) or not re.fullmatch(r"[0-9a-f]{64}", info.sha256):
+            raise DatasetError(f"{store.address(MANIFEST)}: {info.name!r} is no shard's name; copy the data set again")
+    return manifest
+
+
+def open_remote(store: Store, full_check: bool = False) -> tuple[Manifest, tuple[RemoteShard, ...]]:
+    """Read the manifest and check that every shard is there with its size, by one listing where there are such.
+
+    ``full_check`` reads every shard and compares its checksum, too.
+    """
+    manifest = remote_manifest(store)
+    if manifest is None:
+        problem = "no manifest.json there: not a shard directory, or its copy did not finish"
+        raise DatasetError(f"{store.url}: {problem}; run svmsieve datasets copy again")
+    check_sizes(store, manifest.shards)
+    if full_check:
+        with ThreadPoolExecutor(REQUESTS) as pool:
+            for _ in in_order(pool, [partial(_check_content, store, i) for i in manifest.shards], ahead=REQUESTS):
+                pass
+    shards, first = [], 0
+    for info in manifest.shards:
+        digest = digest_text(info.digest)
+        sizes = (first, info.rows, info.nnz, manifest.features)
+        shards.append(RemoteShard(store.url, info.name, info.bytes, info.sha256, *sizes, digest))
+        first += info.rows
+    return manifest, tuple(shards)
+
+
+def check_sizes(store: Store, shards: tuple[ShardInfo, ...]) -> None:
+    """Raise DatasetError, naming the object, if a shard is missing or has another size."""
+    listed = store.sizes()
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        tasks = [partial(_check_size, store, info, listed.get(info.name)) for info in shards]
+        for _ in in_order(pool, tasks, ahead=REQUESTS):
+            pass
+
+
+def _check_size(store: Store, info: ShardInfo, listed: int | None) -> None:
+    size = store.size(info.name) if listed is None else listed
+    remedy = "copy the data set there again: svmsieve datasets copy DIR URL --overwrite"
+    if size is None:
+        raise DatasetError(f"{store.address(info.name)}: the shard is missing; {remedy}")
+    if size != info.bytes:
+        raise DatasetError(f"{store.address(info.name)}: has {size} bytes instead of {info.bytes}; {remedy}")
+
+
+def _check_content(store: Store, info: ShardInfo) -> None:
+    if store.patiently(info.name, lambda: _sha256(store, info.name)) != info.sha256:
+        remedy = "copy the data set there again: svmsieve datasets copy DIR URL --overwrite"
+        raise DatasetError(f"{store.address(info.name)}: the shard was altered (its checksum differs); {remedy}")
+
+
+def _sha256(store: Store, name: str) -> str:
+    digest = hashlib.sha256()
+    with store.fs.open(store.path(name), "rb") as stream:
+        while piece := stream.read(PIECE):
+            digest.update(piece)
+    return digest.hexdigest()

@@ -1,0 +1,149 @@
+"""The cache of shards that lie behind a URL: brought once to a machine, checked, and memory-mapped from then on.
+
+Files are named after what is in them (``SHA256.arrow``), so data sets that have a shard in common share it. One process
+downloads a shard, the others wait for it; it gets its name when its checksum is right. The cache takes what
+$SVMSIEVE_CACHE_SIZE says, else nine tenths of what is free on its disk: before a download the least recently used
+shards give way. A shard that is mapped stays readable after that.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.data.fetch import cache_directory
+from pipeline.data.shard import checksum, forget_maps
+from pipeline.data.stores import Store
+from pipeline.errors import DatasetError, SpecError
+from pipeline.files import one_line, waiting_for
+from pipeline.sizes import bytes_of
+
+SIZE_VARIABLE = "SVMSIEVE_CACHE_SIZE"
+DEFAULT_SHARE = 0.9
+_DEAD = 3600.0  # seconds without a byte: the process that wrote this part is gone
+_REMEDY = f"make room, or name another folder in SVMSIEVE_CACHE or another size in {SIZE_VARIABLE}"
+_ATTEMPTS = 2  # at a download that arrives whole and is not what it should be
+
+
+def shard_folder() -> Path:
+    """Where the shards are."""
+    return cache_directory() / "remote"
+
+
+def bring(directory: str, name: str, size: int, sha256: str) -> Path:
+    """Return the file of a shard on this machine; it is downloaded if it is not there."""
+    folder = shard_folder()
+    target = folder / f"{sha256}.arrow"
+    with one_line(lambda reason: DatasetError(f"{folder}: cannot keep shards ({reason}); {_REMEDY}")):
+        if _used(target, size):
+            return target
+        locks = folder / "locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        with waiting_for(locks / sha256[:2]):
+            if not _used(target, size):
+                forget_maps()  # room is made by removing files, and a file that is mapped keeps its room
+                _download(Store(directory), name, size, target)
+    return target
+
+
+def _used(target: Path, size: int) -> bool:
+    """Whether the shard is there; if so it is the most recently used one. Its time of change stays."""
+    try:
+        status = target.stat()
+        if status.st_size != size:
+            return False
+        os.utime(target, ns=(time.time_ns(), status.st_mtime_ns))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _download(store: Store, name: str, size: int, target: Path) -> None:
+    url = store.address(name)
+    part = target.with_name(f"{target.stem}.{size}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        part.touch()
+        _make_room(target.parent, size)
+        for _ in range(_ATTEMPTS):
+            store.patiently(name, lambda: _get(store, name, part))
+            if part.stat().st_size == size and checksum(part) == target.stem:
+                with part.open("rb") as stream:
+                    os.fsync(stream.fileno())  # from now on only its size is looked at
+                part.replace(target)
+                return
+    finally:
+        part.unlink(missing_ok=True)
+    problem = "the object is not the shard that the manifest names (its checksum differs)"
+    raise DatasetError(f"{url}: {problem}; copy the data set there again")
+
+
+def _get(store: Store, name: str, part: Path) -> None:
+    try:
+        store.fs.get_file(store.path(name), str(part))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DatasetError(f"{part.parent}: the disk is full; {_REMEDY}") from error
+        raise
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    used: int
+    stored: int
+
+    @property
+    def size(self) -> int:
+        """What it takes, or will take: a part's name says it."""
+        return int(self.path.name.split(".")[1]) if self.is_part else self.stored
+
+    @property
+    def is_part(self) -> bool:
+        return self.path.suffix == ".part"
+
+
+def _make_room(folder: Path, size: int) -> None:
+    """Remove the least recently used shards until what is there and what is coming keeps the limit."""
+    files = _files(folder)
+    limit = _limit(folder, sum(file.stored for file in files))
+    if size > limit:
+        raise DatasetError(f"{folder}: the cache may take {limit:,} bytes, the next shard has {size:,}; {_REMEDY}")
+    total = sum(file.size for file in files)
+    for file in sorted(files, key=lambda file: file.used):
+        if total <= limit:
+            break
+        if not file.is_part:
+            file.path.unlink(missing_ok=True)
+            total -= file.size
+
+
+def _files(folder: Path) -> list[_File]:
+    """Return the shards and the parts that are being written; parts that nobody writes any more are removed."""
+    found = []
+    for path in folder.iterdir():
+        if path.suffix not in (".arrow", ".part"):
+            continue
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            continue
+        if path.suffix == ".part" and status.st_mtime < time.time() - _DEAD:
+            path.unlink(missing_ok=True)
+        else:
+            found.append(_File(path, status.st_atime_ns, status.st_size))
+    return found
+
+
+def _limit(folder: Path, stored: int) -> int:
+    given = os.environ.get(SIZE_VARIABLE)
+    if not given:
+        return int(DEFAULT_SHARE * (shutil.disk_usage(folder).free + stored))
+    try:
+        return bytes_of(given)
+    except SpecError as error:
+        raise SpecError(f"{SIZE_VARIABLE}: {error}") from error

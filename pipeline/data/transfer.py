@@ -1,0 +1,131 @@
+"""Copying a data set between a directory and a URL, so that it is never half there.
+
+Behind a URL a shard is named after its checksum: an object of that name and of the right size is that shard. So a copy
+that was stopped goes on where it was, a data set that has grown sends its new shards only, and whoever reads the data
+set that was there before still finds its shards. The manifest comes last, when every shard is there.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pipeline.data.dataset import open_local
+from pipeline.data.directory import new_directory
+from pipeline.data.manifest import MANIFEST, Manifest, manifest_bytes
+from pipeline.data.parallel import in_order
+from pipeline.data.remote import REQUESTS, check_sizes, open_remote, remote_manifest
+from pipeline.data.shard import ShardInfo, shard_name
+from pipeline.data.shard_cache import bring
+from pipeline.data.stores import Store, located
+from pipeline.errors import DatasetError
+from pipeline.events import Listener, Progress, silent
+from pipeline.files import replacing
+
+_OWN = re.compile(r"shard-\d+\.arrow")
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What a copy did: the manifest at its end, shards sent, and what lies there that the manifest does not name."""
+
+    manifest: Manifest
+    sent: int
+    strays: tuple[str, ...] = ()
+
+
+def copy_shards(
+    source: str, target: str, overwrite: bool = False, prune: bool = False, listen: Listener = silent
+) -> Copied:
+    """Copy the data set ``source`` to ``target``; each is a shard directory or a URL, local URLs being directories.
+
+    ``overwrite`` replaces another data set there; ``prune`` removes shards behind the URL that no manifest names then.
+    """
+    manifest, file_of = _opened(source)
+    place = located(target)
+    if isinstance(place, Store):
+        return _copy_to_store(manifest, file_of, place, overwrite, prune, listen)
+    return _copy_to_directory(manifest, file_of, place, overwrite, listen)
+
+
+def _opened(source: str) -> tuple[Manifest, Callable[[ShardInfo], Path]]:
+    """Return the manifest, and what gives the file of a shard on this machine."""
+    place = located(source)
+    if isinstance(place, Path):
+        return open_local(place)[0], lambda info: place / info.name
+    return open_remote(place)[0], lambda info: bring(place.url, info.name, info.bytes, info.sha256)
+
+
+def _copy_to_store(
+    manifest: Manifest,
+    file_of: Callable[[ShardInfo], Path],
+    store: Store,
+    overwrite: bool,
+    prune: bool,
+    listen: Listener,
+) -> Copied:
+    goal = replace(manifest, shards=tuple(replace(info, name=_name_for(info)) for info in manifest.shards))
+    old = remote_manifest(store)
+    if old is not None and old != goal and not overwrite:
+        raise DatasetError(f"{store.url}: another data set is there already; pass --overwrite to replace it")
+    there = store.sizes()
+    pairs = zip(manifest.shards, goal.shards, strict=True)
+    missing = {new.name: (info, new) for info, new in pairs if there.get(new.name) != new.bytes}
+    tasks = [partial(_send, store, file_of, info, new) for info, new in missing.values()]
+    _each(tasks, sum(new.bytes for _, new in missing.values()), listen)
+    check_sizes(store, goal.shards)
+    if old != goal:
+        content = manifest_bytes(goal)
+        store.patiently(MANIFEST, lambda: store.fs.pipe_file(store.path(MANIFEST), content))
+    named = {info.name for info in goal.shards}
+    strays = tuple(sorted(name for name in there if _OWN.fullmatch(name) and name not in named))
+    for name in strays if prune else ():
+        store.patiently(name, partial(store.fs.rm_file, store.path(name)))
+    return Copied(goal, len(missing), () if prune else strays)
+
+
+def _copy_to_directory(
+    manifest: Manifest, file_of: Callable[[ShardInfo], Path], directory: Path, overwrite: bool, listen: Listener
+) -> Copied:
+    with new_directory(directory, overwrite) as opened:
+        tasks = [
+            partial(_place, file_of, info, opened.path / shard_name(number))
+            for number, info in enumerate(manifest.shards)
+        ]
+        shards = _each(tasks, sum(info.bytes for info in manifest.shards), listen)
+        copied = replace(manifest, shards=tuple(shards))
+        opened.finish(copied)
+    return Copied(copied, len(shards))
+
+
+def _name_for(info: ShardInfo) -> str:
+    return shard_name(int(info.sha256[:15], 16))
+
+
+def _send(store: Store, file_of: Callable[[ShardInfo], Path], info: ShardInfo, new: ShardInfo) -> ShardInfo:
+    file = file_of(info)
+    store.patiently(new.name, lambda: store.fs.put_file(str(file), store.path(new.name)))
+    return new
+
+
+def _place(file_of: Callable[[ShardInfo], Path], info: ShardInfo, path: Path) -> ShardInfo:
+    with file_of(info).open("rb") as stream, replacing(path) as out:
+        shutil.copyfileobj(stream, out, 1 << 20)
+    return replace(info, name=path.name, modified=path.stat().st_mtime_ns)
+
+
+def _each(tasks: Sequence[Callable[[], ShardInfo]], total: int, listen: Listener) -> list[ShardInfo]:
+    """Return the results of the tasks, a few of which run at a time, and tell how far they are."""
+    found: list[ShardInfo] = []
+    rows = done = 0
+    with ThreadPoolExecutor(REQUESTS, "svmsieve-copy") as pool:
+        for info in in_order(pool, tasks, ahead=2 * REQUESTS):
+            found.append(info)
+            rows, done = rows + info.rows, done + info.bytes
+            listen(Progress("copy", rows, done, total))
+    return found
