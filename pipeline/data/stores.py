@@ -107,6 +107,8 @@ class Store:
         for pause in PAUSES:
             try:
                 return attempt()
+            except SieveError:
+                raise
             except Exception as error:
                 if is_final(error):
                     raise trouble(self.address(name), error) from error
@@ -133,7 +135,7 @@ def trouble(url: str, error: Exception) -> DatasetError:
 
 def is_final(error: Exception) -> bool:
     """Whether trying again cannot help."""
-    return isinstance(error, (*_FINAL, SieveError)) or _no_keys(error)
+    return isinstance(error, _FINAL) or _no_keys(error)
 
 
 def explain(url: str, error: Exception) -> str:

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-KEY, SECRET = "tester", "secret"  # noqa: S105
+KEY, SECRET = "tester", "secret"
 MESSAGES = {
     "NoSuchBucket": (404, "The specified bucket does not exist"),
     "NoSuchKey": (404, "The specified key does not exist."),

@@ -24,15 +24,6 @@ from tests.formats import WRITERS, Table, contents
 TABLE = Table(np.array([[1.0, 0.0], [0.0, 2.5], [3.0, 4.0]]), np.array(["1", "-1", "1"]), np.ones(3))
 
 
-@pytest.fixture
-def memory():
-    """An empty file system in memory."""
-    fs = fsspec.filesystem("memory")
-    fs.store.clear()
-    yield fs
-    fs.store.clear()
-
-
 def svm(value: int) -> bytes:
     """Two rows that tell which file they are from."""
     return f"1 1:{value}\n-1 2:{value}\n".encode()
