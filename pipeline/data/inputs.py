@@ -15,6 +15,7 @@ from pipeline.data.ingest import IngestSpec, Input, ingest
 from pipeline.data.manifest import MANIFEST
 from pipeline.data.parquet_dataset import open_parquet_dataset
 from pipeline.data.registry import Entry, bundled, find, load_registry
+from pipeline.data.shard import is_shard_name
 from pipeline.data.sources.arrays import ArraySource
 from pipeline.data.sources.base import Source
 from pipeline.data.sources.choose import FORMATS
@@ -69,10 +70,13 @@ def open_dataset(path: str | Path, spec: IngestSpec | None = None, listen: Liste
 
 
 def _is_shards(path: str) -> bool:
+    """Tell a shard directory, also one behind a URL whose copy did not finish: opening it says so."""
     if is_url(path) and (path.endswith(FILE_SUFFIXES) or has_magic(path)):
         return False
     place = located(path)
-    return (place / MANIFEST).is_file() if isinstance(place, Path) else place.has(MANIFEST)
+    if isinstance(place, Path):
+        return (place / MANIFEST).is_file()
+    return place.has(MANIFEST) or any(is_shard_name(name) for name in place.sizes())
 
 
 def _reading(spec: IngestSpec, entry: Entry) -> dict[str, object]:

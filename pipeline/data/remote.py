@@ -18,7 +18,6 @@ from pipeline.data.stores import Store
 from pipeline.errors import DatasetError
 
 REQUESTS = 4  # at a time
-PIECE = 1 << 20
 _EVICTIONS = 5
 
 
@@ -110,14 +109,9 @@ def _check_size(store: Store, info: ShardInfo, listed: int | None) -> None:
 
 
 def _check_content(store: Store, info: ShardInfo) -> None:
-    if store.patiently(info.name, lambda: _sha256(store, info.name)) != info.sha256:
+    digest = hashlib.sha256()
+    for piece in store.pieces(info.name, info.bytes):
+        digest.update(piece)
+    if digest.hexdigest() != info.sha256:
         remedy = "copy the data set there again: svmsieve datasets copy DIR URL --overwrite"
         raise DatasetError(f"{store.address(info.name)}: the shard was altered (its checksum differs); {remedy}")
-
-
-def _sha256(store: Store, name: str) -> str:
-    digest = hashlib.sha256()
-    with store.fs.open(store.path(name), "rb") as stream:
-        while piece := stream.read(PIECE):
-            digest.update(piece)
-    return digest.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -44,6 +45,11 @@ class ShardInfo:
 def shard_name(number: int) -> str:
     """Return the file name of the shard with this number."""
     return f"shard-{number:05d}.arrow"
+
+
+def is_shard_name(name: str) -> bool:
+    """Tell the file names of shards."""
+    return re.fullmatch(r"shard-\d+\.arrow", name) is not None
 
 
 def number_of(name: str) -> int:

@@ -8,16 +8,17 @@ shards give way. A shard that is mapped stays readable after that.
 
 from __future__ import annotations
 
-import errno
+import hashlib
 import os
 import shutil
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.data.fetch import cache_directory
-from pipeline.data.shard import checksum, forget_maps
+from pipeline.data.shard import forget_maps
 from pipeline.data.stores import Store
 from pipeline.errors import DatasetError, SpecError
 from pipeline.files import one_line, waiting_for
@@ -64,31 +65,30 @@ def _used(target: Path, size: int) -> bool:
 
 
 def _download(store: Store, name: str, size: int, target: Path) -> None:
-    url = store.address(name)
     part = target.with_name(f"{target.stem}.{size}.{uuid.uuid4().hex[:8]}.part")
     try:
         part.touch()
         _make_room(target.parent, size)
         for _ in range(_ATTEMPTS):
-            store.patiently(name, lambda: _get(store, name, part))
-            if part.stat().st_size == size and checksum(part) == target.stem:
-                with part.open("rb") as stream:
-                    os.fsync(stream.fileno())  # from now on only its size is looked at
+            if _write(store.pieces(name, size), part) == target.stem:
                 part.replace(target)
                 return
     finally:
         part.unlink(missing_ok=True)
     problem = "the object is not the shard that the manifest names (its checksum differs)"
-    raise DatasetError(f"{url}: {problem}; copy the data set there again")
+    raise DatasetError(f"{store.address(name)}: {problem}; copy the data set there again")
 
 
-def _get(store: Store, name: str, part: Path) -> None:
-    try:
-        store.fs.get_file(store.path(name), str(part))
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DatasetError(f"{part.parent}: the disk is full; {_REMEDY}") from error
-        raise
+def _write(pieces: Iterator[bytes], part: Path) -> str:
+    """Write a file, force it to disk (from then on only its size is looked at), and return its sha256."""
+    digest = hashlib.sha256()
+    with part.open("wb") as stream:
+        for piece in pieces:
+            stream.write(piece)
+            digest.update(piece)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

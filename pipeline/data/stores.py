@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from pipeline.errors import DatasetError, SieveError
 
 T = TypeVar("T")
 
+PIECE = 16 << 20
 PAUSES = (1.0, 4.0)  # seconds before the second and the last attempt
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, ImportError, ValueError)
 _KEYS = "check the credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws, on every machine"
@@ -67,6 +69,15 @@ class Store:
             if _is_absent(error.__cause__):
                 return None
             raise
+
+    def pieces(self, name: str, size: int) -> Iterator[bytes]:
+        """Yield the content of an object of this size; a piece that fails is asked for again, not what came before."""
+        for first in range(0, size, PIECE):
+            last = min(first + PIECE, size)
+            content = self.patiently(name, partial(self.fs.cat_file, self.path(name), start=first, end=last))
+            yield content
+            if len(content) == size:  # a server that knows no ranges has sent all of it
+                return
 
     def has(self, name: str) -> bool:
         """Tell whether an object is there."""

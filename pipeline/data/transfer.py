@@ -7,7 +7,6 @@ set that was there before still finds its shards. The manifest comes last, when 
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,14 +19,12 @@ from pipeline.data.directory import new_directory
 from pipeline.data.manifest import MANIFEST, Manifest, manifest_bytes
 from pipeline.data.parallel import in_order
 from pipeline.data.remote import REQUESTS, check_sizes, open_remote, remote_manifest
-from pipeline.data.shard import ShardInfo, shard_name
+from pipeline.data.shard import ShardInfo, is_shard_name, shard_name
 from pipeline.data.shard_cache import bring
 from pipeline.data.stores import Store, located
 from pipeline.errors import DatasetError
 from pipeline.events import Listener, Progress, silent
 from pipeline.files import replacing
-
-_OWN = re.compile(r"shard-\d+\.arrow")
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ def _copy_to_store(
         content = manifest_bytes(goal)
         store.patiently(MANIFEST, lambda: store.fs.pipe_file(store.path(MANIFEST), content))
     named = {info.name for info in goal.shards}
-    strays = tuple(sorted(name for name in there if _OWN.fullmatch(name) and name not in named))
+    strays = tuple(sorted(name for name in there if is_shard_name(name) and name not in named))
     for name in strays if prune else ():
         store.patiently(name, partial(store.fs.rm_file, store.path(name)))
     return Copied(goal, len(missing), () if prune else strays)

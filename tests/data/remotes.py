@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from fsspec.implementations.memory import MemoryFileSystem
@@ -16,24 +17,27 @@ URL = "memory://bucket/clicks"
 
 
 class Downloads:
-    """Counts what is downloaded; ``fault(number, path)`` is called before each download, from 1 on."""
+    """Counts the pieces of shards that are downloaded; ``fault(number, path)`` comes before each, from 1 on.
+
+    It may raise, or return what arrives instead.
+    """
 
     def __init__(self, monkeypatch) -> None:
         self.paths: list[str] = []
-        self.fault = lambda number, path: None
+        self.fault: Callable[[int, str], bytes | None] = lambda number, path: None
         self.lock = threading.Lock()
-        original = MemoryFileSystem.get_file
+        original = MemoryFileSystem.cat_file
 
-        def get_file(fs, rpath, lpath, **options):
+        def cat_file(fs, path, start=None, end=None, **options):
+            if not path.endswith(".arrow"):
+                return original(fs, path, start, end, **options)
             with self.lock:
-                self.paths.append(rpath)
+                self.paths.append(path)
                 number = len(self.paths)
-            content = self.fault(number, rpath)
-            if content is None:
-                return original(fs, rpath, lpath, **options)
-            return Path(lpath).write_bytes(content)
+            content = self.fault(number, path)
+            return original(fs, path, start, end, **options) if content is None else content
 
-        monkeypatch.setattr(MemoryFileSystem, "get_file", get_file)
+        monkeypatch.setattr(MemoryFileSystem, "cat_file", cat_file)
 
 
 def same(one: Dataset, other: Dataset) -> None:

@@ -34,6 +34,15 @@ def test_a_broken_connection_is_tried_again(remote, local, downloads):
     assert len(downloads.paths) == len(remote.shards) + 2
 
 
+def test_what_came_before_the_break_is_not_asked_for_again(remote, downloads, monkeypatch):
+    monkeypatch.setattr(stores, "PIECE", 1000)
+    downloads.fault = lambda number, path: broken(number, path) if number == 2 else None
+    shard = remote.shards[0]
+    assert shard.load().n_rows == shard.n_rows
+    assert 2000 < shard.bytes <= 3000
+    assert len(downloads.paths) == 4
+
+
 def test_a_connection_that_stays_broken(remote, downloads):
     downloads.fault = broken
     with pytest.raises(DatasetError, match=rf"^{URL}/{remote.shards[0].name}: cannot be reached \(the line broke\)"):
@@ -49,12 +58,12 @@ def test_a_shard_that_went_away_is_not_asked_for_again(remote, memory, downloads
     assert len(downloads.paths) == 1
 
 
-def test_the_disk_is_full(remote, downloads):
-    def full(number, path):
+def test_the_disk_is_full(remote, downloads, monkeypatch):
+    def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    downloads.fault = full
-    with pytest.raises(DatasetError, match=f"^{shard_folder()}: the disk is full; make room, or name another folder"):
+    monkeypatch.setattr(shard_cache.os, "fsync", full)
+    with pytest.raises(DatasetError, match=r"remote: cannot keep shards \(No space left on device\); make room"):
         remote.shards[0].load()
     assert len(downloads.paths) == 1
     assert cached() == []
