@@ -66,7 +66,7 @@ def _copy_to_store(
     prune: bool,
     listen: Listener,
 ) -> Copied:
-    goal = replace(manifest, shards=tuple(replace(info, name=_name_for(info)) for info in manifest.shards))
+    goal = replace(manifest, shards=tuple(_there(info) for info in manifest.shards))
     old = remote_manifest(store)
     if old is not None and old != goal and not overwrite:
         raise DatasetError(f"{store.url}: another data set is there already; pass --overwrite to replace it")
@@ -100,8 +100,9 @@ def _copy_to_directory(
     return Copied(copied, len(shards))
 
 
-def _name_for(info: ShardInfo) -> str:
-    return shard_name(int(info.sha256[:15], 16))
+def _there(info: ShardInfo) -> ShardInfo:
+    """Return what a shard is behind a URL: its number is a part of its checksum, its time of change tells nothing."""
+    return replace(info, name=shard_name(int(info.sha256[:15], 16)), modified=0)
 
 
 def _send(store: Store, file_of: Callable[[ShardInfo], Path], info: ShardInfo, new: ShardInfo) -> ShardInfo:

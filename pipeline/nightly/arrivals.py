@@ -16,7 +16,8 @@ from typing import Any
 
 import fsspec
 
-from pipeline.data.sources.files import is_url, open_binary
+from pipeline.data.sources.files import open_binary
+from pipeline.data.stores import is_url
 from pipeline.errors import DataError
 from pipeline.nightly.job import Job
 from pipeline.nightly.ledger import CORRUPT, DUPLICATE, EMPTY, TOO_OLD, Entry, Ledger

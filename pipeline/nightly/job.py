@@ -11,7 +11,7 @@ from typing import Any
 
 from pipeline.data.ingest import IngestSpec, reading_spec
 from pipeline.data.sources.choose import FORMATS
-from pipeline.data.sources.files import is_url
+from pipeline.data.stores import is_url
 from pipeline.errors import SpecError
 from pipeline.nightly.gate import Gate, read_gate
 from pipeline.nightly.yaml_lines import Section, flag, number, one_of, read_yaml, reread, text, texts, whole

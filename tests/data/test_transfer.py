@@ -78,6 +78,12 @@ def test_there_and_back(remote, local, tmp_path, memory):
     same(open_shards("memory://other/place"), local)
 
 
+def test_the_same_rows_ingested_again_are_the_same_data_set(remote, local, tmp_path):
+    again = shards_of(tmp_path, sparse_rows())
+    assert again.shards[0].path == local.shards[0].path
+    assert copy_shards(again.path, URL).sent == 0
+
+
 @pytest.mark.parametrize("how", [[], ["--append"], ["--overwrite"]])
 def test_ingest_to_a_url_says_how(memory, capsys, how):
     code, _, said = command(capsys, "ingest", "-q", "breast_cancer", "--out", URL, *how)
