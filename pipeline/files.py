@@ -91,14 +91,15 @@ def locked(directory: Path, busy: SieveError, wait: float = 0.0) -> Iterator[Non
 
 
 @contextmanager
-def waiting_for(path: Path) -> Iterator[None]:
-    """Hold a lock file alone, among threads and processes, as far as its file system has locks; wait while it is taken.
+def waiting_for(path: Path, shared: bool = False) -> Iterator[None]:
+    """Hold a lock file alone (or ``shared``), among threads and processes; wait while others have it.
 
-    The file stays: removing it would let two in, one by the old file and one by the new.
+    The file stays: removing it would let two in, one by the old file and one by the new. Where the file system has no
+    locks, nobody waits.
     """
     with path.open("ab") as stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX)
+            fcntl.flock(stream, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         except OSError as error:
             if error.errno not in _NO_LOCKS_HERE:
                 raise

@@ -105,8 +105,8 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as_json: bool, **options: Any) -> None:
     """Train the SVM at every C of a path; every model carries a certificate over all rows.
 
-    DATA is a shard directory, Parquet, an svmlight, npz or CSV file, or a name from `svmsieve datasets list`. Killed at
-    any moment, the same command goes on after the last finished step.
+    DATA is a shard directory or its URL, Parquet, an svmlight, npz or CSV file, or a name from `svmsieve datasets
+    list`. Killed at any moment, the same command goes on after the last finished step.
     """
     run = trained(
         data, out, quiet, options, grid=grid[0] if grid else None, grid_in_c_min=bool(grid and grid[1]), cv=cv or 0

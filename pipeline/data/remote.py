@@ -13,12 +13,11 @@ from pipeline.data.manifest import MANIFEST, Manifest, parse_manifest
 from pipeline.data.parallel import in_order
 from pipeline.data.rows import Rows
 from pipeline.data.shard import ShardInfo, read_shard
-from pipeline.data.shard_cache import SIZE_VARIABLE, bring
+from pipeline.data.shard_cache import brought
 from pipeline.data.stores import Store
 from pipeline.errors import DatasetError
 
 REQUESTS = 4  # at a time
-_EVICTIONS = 5
 
 
 @dataclass(frozen=True)
@@ -37,22 +36,12 @@ class RemoteShard:
 
     def load(self) -> Rows:
         """Return the rows as views of the local copy."""
-        rows = self._mapped()
+        with brought(self.directory, self.name, self.bytes, self.sha256) as path:
+            rows = read_shard(str(path), self.n_features)
         if (rows.n_rows, rows.nnz) != (self.n_rows, self.nnz):
             where = f"{self.directory}/{self.name}"
             raise DatasetError(f"{where}: its manifest says other rows than it has; copy the data set there again")
         return rows
-
-    def _mapped(self) -> Rows:
-        """Map the copy; another process may need its room between our bringing it and our mapping it."""
-        for _ in range(_EVICTIONS):
-            path = bring(self.directory, self.name, self.bytes, self.sha256)
-            try:
-                return read_shard(str(path), self.n_features)
-            except DatasetError as error:
-                if not isinstance(error.__cause__, FileNotFoundError):
-                    raise
-        raise DatasetError(f"{path.parent}: too small for the shards in use at a time; raise {SIZE_VARIABLE}")
 
 
 def remote_manifest(store: Store) -> Manifest | None:

@@ -14,6 +14,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,20 +37,30 @@ def shard_folder() -> Path:
     return cache_directory() / "remote"
 
 
-def bring(directory: str, name: str, size: int, sha256: str) -> Path:
-    """Return the file of a shard on this machine; it is downloaded if it is not there."""
+@contextmanager
+def brought(directory: str, name: str, size: int, sha256: str) -> Iterator[Path]:
+    """Yield the file of a shard on this machine, downloaded if it is not there; it does not give way in the block."""
     folder = shard_folder()
     target = folder / f"{sha256}.arrow"
-    with one_line(lambda reason: DatasetError(f"{folder}: cannot keep shards ({reason}); {_REMEDY}")):
-        if _used(target, size):
-            return target
-        locks = folder / "locks"
-        locks.mkdir(parents=True, exist_ok=True)
-        with waiting_for(locks / sha256[:2]):
+    with ExitStack() as held:
+        with one_line(lambda reason: DatasetError(f"{folder}: cannot keep shards ({reason}); {_REMEDY}")):
+            (folder / "locks").mkdir(parents=True, exist_ok=True)
+            held.enter_context(_kept(folder))
             if not _used(target, size):
-                forget_maps()  # room is made by removing files, and a file that is mapped keeps its room
-                _download(Store(directory), name, size, target)
-    return target
+                held.close()
+                with waiting_for(folder / "locks" / sha256[:2]):
+                    held.enter_context(_kept(folder))
+                    if not _used(target, size):
+                        held.close()
+                        with _downloaded(Store(directory), name, size, target) as part:
+                            held.enter_context(_kept(folder))
+                            part.replace(target)
+        yield target
+
+
+def _kept(folder: Path) -> AbstractContextManager[None]:
+    """Keep all that is in the cache there for a while."""
+    return waiting_for(folder / "locks" / "room", shared=True)
 
 
 def _used(target: Path, size: int) -> bool:
@@ -64,19 +75,20 @@ def _used(target: Path, size: int) -> bool:
     return True
 
 
-def _download(store: Store, name: str, size: int, target: Path) -> None:
+@contextmanager
+def _downloaded(store: Store, name: str, size: int, target: Path) -> Iterator[Path]:
+    """Yield a file with the content of the object, checked, for the caller to give it its name."""
     part = target.with_name(f"{target.stem}.{size}.{uuid.uuid4().hex[:8]}.part")
+    forget_maps()  # room is made by removing files, and a file that is mapped keeps its room
     try:
         part.touch()
         _make_room(target.parent, size)
-        for _ in range(_ATTEMPTS):
-            if _write(store.pieces(name, size), part) == target.stem:
-                part.replace(target)
-                return
+        if not any(_write(store.pieces(name, size), part) == target.stem for _ in range(_ATTEMPTS)):
+            problem = "the object is not the shard that the manifest names (its checksum differs)"
+            raise DatasetError(f"{store.address(name)}: {problem}; copy the data set there again")
+        yield part
     finally:
         part.unlink(missing_ok=True)
-    problem = "the object is not the shard that the manifest names (its checksum differs)"
-    raise DatasetError(f"{store.address(name)}: {problem}; copy the data set there again")
 
 
 def _write(pieces: Iterator[bytes], part: Path) -> str:
@@ -113,13 +125,15 @@ def _make_room(folder: Path, size: int) -> None:
     limit = _limit(folder, sum(file.stored for file in files))
     if size > limit:
         raise DatasetError(f"{folder}: the cache may take {limit:,} bytes, the next shard has {size:,}; {_REMEDY}")
-    total = sum(file.size for file in files)
-    for file in sorted(files, key=lambda file: file.used):
-        if total <= limit:
-            break
-        if not file.is_part:
-            file.path.unlink(missing_ok=True)
-            total -= file.size
+    if sum(file.size for file in files) <= limit:
+        return
+    with waiting_for(folder / "locks" / "room"):
+        files = _files(folder)
+        total = sum(file.size for file in files)
+        for file in sorted(files, key=lambda file: file.used):
+            if total > limit and not file.is_part:
+                file.path.unlink(missing_ok=True)
+                total -= file.size
 
 
 def _files(folder: Path) -> list[_File]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,11 +21,13 @@ from pipeline.data.manifest import MANIFEST, Manifest, manifest_bytes
 from pipeline.data.parallel import in_order
 from pipeline.data.remote import REQUESTS, check_sizes, open_remote, remote_manifest
 from pipeline.data.shard import ShardInfo, is_shard_name, shard_name
-from pipeline.data.shard_cache import bring
+from pipeline.data.shard_cache import brought
 from pipeline.data.stores import Store, located
 from pipeline.errors import DatasetError
 from pipeline.events import Listener, Progress, silent
 from pipeline.files import replacing
+
+FileOf = Callable[[ShardInfo], AbstractContextManager[Path]]  # gives the file of a shard on this machine
 
 
 @dataclass(frozen=True)
@@ -50,17 +53,17 @@ def copy_shards(
     return _copy_to_directory(manifest, file_of, place, overwrite, listen)
 
 
-def _opened(source: str) -> tuple[Manifest, Callable[[ShardInfo], Path]]:
+def _opened(source: str) -> tuple[Manifest, FileOf]:
     """Return the manifest, and what gives the file of a shard on this machine."""
     place = located(source)
     if isinstance(place, Path):
-        return open_local(place)[0], lambda info: place / info.name
-    return open_remote(place)[0], lambda info: bring(place.url, info.name, info.bytes, info.sha256)
+        return open_local(place)[0], lambda info: nullcontext(place / info.name)
+    return open_remote(place)[0], lambda info: brought(place.url, info.name, info.bytes, info.sha256)
 
 
 def _copy_to_store(
     manifest: Manifest,
-    file_of: Callable[[ShardInfo], Path],
+    file_of: FileOf,
     store: Store,
     overwrite: bool,
     prune: bool,
@@ -87,7 +90,7 @@ def _copy_to_store(
 
 
 def _copy_to_directory(
-    manifest: Manifest, file_of: Callable[[ShardInfo], Path], directory: Path, overwrite: bool, listen: Listener
+    manifest: Manifest, file_of: FileOf, directory: Path, overwrite: bool, listen: Listener
 ) -> Copied:
     with new_directory(directory, overwrite) as opened:
         tasks = [
@@ -105,14 +108,14 @@ def _there(info: ShardInfo) -> ShardInfo:
     return replace(info, name=shard_name(int(info.sha256[:15], 16)), modified=0)
 
 
-def _send(store: Store, file_of: Callable[[ShardInfo], Path], info: ShardInfo, new: ShardInfo) -> ShardInfo:
-    file = file_of(info)
-    store.patiently(new.name, lambda: store.fs.put_file(str(file), store.path(new.name)))
+def _send(store: Store, file_of: FileOf, info: ShardInfo, new: ShardInfo) -> ShardInfo:
+    with file_of(info) as file:
+        store.patiently(new.name, lambda: store.fs.put_file(str(file), store.path(new.name)))
     return new
 
 
-def _place(file_of: Callable[[ShardInfo], Path], info: ShardInfo, path: Path) -> ShardInfo:
-    with file_of(info).open("rb") as stream, replacing(path) as out:
+def _place(file_of: FileOf, info: ShardInfo, path: Path) -> ShardInfo:
+    with file_of(info) as file, file.open("rb") as stream, replacing(path) as out:
         shutil.copyfileobj(stream, out, 1 << 20)
     return replace(info, name=path.name, modified=path.stat().st_mtime_ns)
 

@@ -7,13 +7,15 @@ import os
 import shutil
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
 
 from pipeline.data import shard_cache, stores
-from pipeline.data.shard_cache import shard_folder
+from pipeline.data.dataset import open_shards
+from pipeline.data.shard_cache import brought, shard_folder
+from pipeline.data.transfer import copy_shards
 from pipeline.errors import DatasetError, SpecError
 from tests.data.remotes import URL, cached, object_of, same
 
@@ -164,18 +166,20 @@ def test_parts_of_killed_downloads_are_removed_and_others_counted(remote, monkey
     assert [path.name for path in cached()] == sorted([live.name, f"{second.sha256}.arrow"])
 
 
-def test_a_shard_that_is_removed_before_it_is_mapped(remote, local, monkeypatch):
-    kept = shard_cache._used
-    removed = []
+def test_a_shard_does_not_give_way_while_it_is_being_mapped(remote, monkeypatch):
+    monkeypatch.setenv("SVMSIEVE_CACHE_SIZE", str(max(shard.bytes for shard in remote.shards)))
+    first, second = remote.shards[:2]
+    with ThreadPoolExecutor(1) as pool:
+        with brought(first.directory, first.name, first.bytes, first.sha256) as path:
+            other = pool.submit(second.load)
+            wait([other], timeout=0.3)
+            assert path.stat().st_size == first.bytes
+            assert not other.done()
+        assert other.result(60).n_rows == second.n_rows
+    assert [file.stem for file in cached()] == [second.sha256]
 
-    def remove_once(target, size):
-        found = kept(target, size)
-        if found and not removed:
-            removed.append(target)
-            target.unlink()
-        return found
 
-    remote.shards[0].load()
-    monkeypatch.setattr(shard_cache, "_used", remove_once)
-    assert remote.shards[0].load().values.tolist() == local.shards[0].load().values.tolist()
-    assert removed
+def test_copies_from_a_url_through_a_cache_for_one_shard(remote, local, tmp_path, monkeypatch):
+    monkeypatch.setenv("SVMSIEVE_CACHE_SIZE", str(max(shard.bytes for shard in remote.shards)))
+    copy_shards(URL, str(tmp_path / "back"))
+    same(open_shards(tmp_path / "back"), local)
