@@ -14,6 +14,7 @@ import pyarrow as pa
 from pipeline.data.digest import Lanes, digest_rows
 from pipeline.data.rows import Rows
 from pipeline.errors import DatasetError
+from pipeline.relief import on_shortage
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def read_shard(path: str, n_features: int) -> Rows:
     """Map a shard into memory and return its rows as views of the file.
 
     The mappings of the last shards stay open, so that a process that passes over them again need not fault every page
-    in anew; they count as file cache, not as memory of the process.
+    in anew; they count as file cache, not as memory of the process (but see ``engine.on_worker``).
     """
     try:
         status = Path(path).stat()
@@ -95,6 +96,9 @@ def read_shard(path: str, n_features: int) -> Rows:
 @lru_cache(maxsize=512)
 def _kept_map(path: str, n_features: int, _identity: tuple[int, int, int]) -> Rows:
     return map_shard(path, n_features)
+
+
+on_shortage(_kept_map.cache_clear)
 
 
 def map_shard(path: str, n_features: int) -> Rows:

@@ -40,10 +40,11 @@ class Engine:
             raise ValueError("a pass needs at least one shard")
         if len(shards) == 1 and self.backend.in_process:
             return merge([function(shards[0], *shared)])
-        with self.backend.share(shared) as arguments:
-            results = self._bag(function, shards, arguments)
-            merged = results.reduction(_only, _Merge(merge), split_every=FAN_IN)
-            return self.backend.compute(merged)
+        with self.backend.sharing(shared) as begun:
+            return begun.compute(
+                lambda *shared: self._bag(function, shards, shared).reduction(_only, _Merge(merge), split_every=FAN_IN),
+                shards,
+            )
 
     def stream(
         self, function: Callable[..., R], shards: Sequence[T], *shared: Any, window: int | None = None
@@ -56,9 +57,10 @@ class Engine:
             yield function(shards[0], *shared)
             return
         window = window or 2 * self.backend.workers
-        with self.backend.share(shared) as arguments:
+        with self.backend.sharing(shared) as begun:
             for first in range(0, len(shards), window):
-                yield from self.backend.compute(self._bag(function, shards[first : first + window], arguments))
+                some = shards[first : first + window]
+                yield from begun.compute(lambda *shared, some=some: self._bag(function, some, shared), some)
 
     def close(self) -> None:
         """Give back threads, processes or the connection."""
@@ -72,19 +74,19 @@ class Engine:
     ) -> None:
         self.close()
 
-    @staticmethod
-    def _bag(function: Callable[..., R], shards: Sequence[T], arguments: tuple[Any, ...]) -> db.Bag:
-        return db.from_sequence(shards, npartitions=len(shards)).map_partitions(_Run(function), *arguments)
+    def _bag(self, function: Callable[..., R], shards: Sequence[T], shared: tuple[Any, ...]) -> db.Bag:
+        run = _Run(function, self.backend.task(function))
+        return db.from_sequence(shards, npartitions=len(shards)).map_partitions(run, *shared)
 
 
 class _Run:
-    """Calls ``function`` for the one shard of a partition, under a name that no other pass has.
+    """Calls ``task`` for the one shard of a partition, under a name that no other pass has.
 
     A cluster that still remembers a task of the same name answers with its old result, or its old failure.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.token = function, uuid.uuid4().hex
+    def __init__(self, function: Callable[..., Any], task: Callable[..., Any]) -> None:
+        self.task, self.token = task, uuid.uuid4().hex
         self.__name__ = getattr(function, "__name__", "run").strip("_<>")
 
     def __dask_tokenize__(self) -> str:
@@ -92,7 +94,7 @@ class _Run:
 
     def __call__(self, partition: Sequence[Any], *arguments: Any) -> list[Any]:
         shared = [resolved(argument) for argument in arguments]
-        return [self.function(shard, *shared) for shard in partition]
+        return [self.task(shard, *shared) for shard in partition]
 
 
 class _Merge:
