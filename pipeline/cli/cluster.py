@@ -62,7 +62,7 @@ def status_command(folder: str | None) -> None:
     if found is None:
         click.echo(f"no cluster is up in {place}")
         return
-    click.echo(f"{found.address}: {found.alive} of {counted(len(found.members), 'process')} running")
+    click.echo(f"{found.address}: {found.alive} of {len(found.members)} processes running")
 
 
 def _folder(given: str | None) -> Path:

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
@@ -21,8 +21,12 @@ SCHEDULERS = ("threads", "inline", "processes")
 class Pass(Protocol):
     """A pass over shards that has begun: the shared objects are where the tasks will be."""
 
-    def compute(self, collection: Callable[..., Any], shards: Sequence[Any]) -> Any:
-        """Return the result of ``collection(*shared)``, a Dask collection over these shards."""
+    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function of a shard as it is to be called there."""
+        ...
+
+    def compute(self, collection: Callable[..., Any]) -> Any:
+        """Return the result of ``collection(*shared)``, a Dask collection."""
         ...
 
 
@@ -35,10 +39,6 @@ class Backend(Protocol):
 
     def sharing(self, values: tuple[Any, ...]) -> AbstractContextManager[Pass]:
         """Make big read-only objects available to every task, for the time of one pass."""
-        ...
-
-    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function of a shard as it is to be called here."""
         ...
 
     def close(self) -> None:
@@ -63,10 +63,6 @@ class Local:
         with self.share(values) as arguments:
             yield _Once(self, arguments)
 
-    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function itself."""
-        return function
-
 
 class _Once:
     """A pass that is made once."""
@@ -74,7 +70,10 @@ class _Once:
     def __init__(self, backend: Local, arguments: tuple[Any, ...]) -> None:
         self.backend, self.arguments = backend, arguments
 
-    def compute(self, collection: Callable[..., Any], shards: Sequence[Any]) -> Any:
+    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
+
+    def compute(self, collection: Callable[..., Any]) -> Any:
         return self.backend.compute(collection(*self.arguments))
 
 

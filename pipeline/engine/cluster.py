@@ -9,26 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import dask
-from dask.core import flatten, get_dependencies
-from distributed import Client, Future, KilledWorker
+from dask.core import flatten
+from distributed import Client, Future, KilledWorker, wait
 from distributed.comm import CommClosedError
 
 from pipeline.engine.connection import connected
-from pipeline.engine.on_worker import REMEDY, OnWorker, named, touch
+from pipeline.engine.on_worker import REMEDY, TOPIC, OnWorker, touch
 from pipeline.engine.versions import check_scheduler, check_workers
 from pipeline.errors import EngineError, SieveError
+
+T = TypeVar("T")
 
 SECONDS_FOR_WORKERS = 30.0
 SECONDS_BETWEEN_LOOKS = 1.0
 REPEATS = 20
 LOSSES = (KilledWorker, CommClosedError, CancelledError, asyncio.CancelledError)
-AGAIN = "run the same command again when it is back: finished steps stay"
+AGAIN = "run the same command again: finished steps stay"
 
 
 class Cluster:
@@ -39,11 +43,11 @@ class Cluster:
     def __init__(self, address: str) -> None:
         self.name = address
         self.client: Client = connected(address)
+        self.workers = 1
         self.admitted: set[str] = set()
         try:
             check_scheduler(self.client)
-            self._await_workers()
-            self.workers = max(1, sum(self._admit().values()))
+            self.present()
         except BaseException:
             self.close()
             raise
@@ -57,66 +61,64 @@ class Cluster:
         finally:
             begun.forget()
 
-    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function as workers call it."""
-        return OnWorker(function)
-
     def close(self) -> None:
         """Leave the cluster; it goes on without us, and forgets what we asked it to do."""
         self.client.close()
 
-    def outcome(self, futures: list[Future]) -> list[Any]:
-        """Wait for results and fetch them, as long as there is a scheduler and a worker to wait for."""
+    def fetched(self, futures: list[Future]) -> list[Any]:
+        """Return the results of tasks, or raise the error of one."""
+        return self._watched(lambda: self.client.gather(futures, asynchronous=True))
 
-        async def fetched() -> list[Any]:
-            return await self.client.gather(futures, asynchronous=True)
+    def done(self, futures: list[Future]) -> None:
+        """Wait for tasks to end."""
+        with self.client.as_current():
+            self._watched(lambda: wait(futures))
 
-        waiting = asyncio.run_coroutine_threadsafe(fetched(), self.client.loop.asyncio_loop)
+    def present(self) -> list[str]:
+        """Return the workers, at least one, all of which have our versions; wait for one if need be."""
+        end = time.monotonic() + SECONDS_FOR_WORKERS
+        while True:
+            while self.client.status == "connecting":  # a connection that broke is mended by the client itself
+                time.sleep(0.05)
+            if self.client.status != "running":
+                raise EngineError(f"the Dask scheduler at {self.name} is gone; start it and {AGAIN}")
+            try:
+                found = self.client.nthreads()
+            except OSError:  # the scheduler has gone just now, as the client is about to notice
+                found = {}
+            new = found.keys() - self.admitted
+            if new:
+                self.admitted |= check_workers(self.client, new)
+            if found:
+                self.workers = sum(found.values())
+                return list(found)
+            if time.monotonic() > end:
+                if not self.admitted:
+                    raise EngineError(f"the Dask cluster at {self.name} has no workers; start some")
+                raise NoWorkersError(f"the Dask cluster at {self.name} has lost all its workers")
+            time.sleep(0.1)
+
+    def _watched(self, waiting: Callable[[], Awaitable[T]]) -> T:
+        """Wait for something in Dask's loop, as long as there is a scheduler and a worker to wait for."""
+
+        async def waited() -> T:
+            return await waiting()
+
+        future = asyncio.run_coroutine_threadsafe(waited(), self.client.loop.asyncio_loop)
         try:
             while True:
                 try:
-                    return waiting.result(SECONDS_BETWEEN_LOOKS)
+                    return future.result(SECONDS_BETWEEN_LOOKS)
                 except TimeoutError:
-                    if waiting.done():  # a task's own
-                        raise
-                    self._expect_scheduler()
-                    self._await_workers()
+                    if future.done():  # just now, or a task itself has raised this
+                        return future.result()
+                    self.present()
         finally:
-            waiting.cancel()
+            future.cancel()
 
-    def start(self) -> list[str]:
-        """Return the workers, all of which have our versions."""
-        self._expect_scheduler()
-        self._await_workers()
-        return list(self._admit())
 
-    def check(self) -> None:
-        """Raise EngineError if a worker that has joined meanwhile has other versions than we have."""
-        self._expect_scheduler()
-        self._admit()
-
-    def _admit(self) -> dict[str, int]:
-        threads: dict[str, int] = self.client.nthreads()
-        new = threads.keys() - self.admitted
-        if new:
-            self.admitted |= check_workers(self.client, new)
-        return threads
-
-    def _await_workers(self) -> None:
-        end = time.monotonic() + SECONDS_FOR_WORKERS
-        while not self.client.nthreads():
-            if time.monotonic() > end:
-                lost = "has lost all its workers (out of memory or killed)" if self.admitted else "has no workers"
-                raise EngineError(f"the Dask cluster at {self.name} {lost}; start some and run the same command again")
-            time.sleep(0.1)
-            self._expect_scheduler()
-
-    def _expect_scheduler(self) -> None:
-        """Raise EngineError if the scheduler is gone; a connection that broke is mended by the client itself."""
-        while self.client.status == "connecting":
-            time.sleep(0.05)
-        if self.client.status != "running":
-            raise EngineError(f"the Dask scheduler at {self.name} is gone; {AGAIN}")
+class NoWorkersError(EngineError):
+    """Workers were there, and none is left."""
 
 
 class Pass:
@@ -124,25 +126,28 @@ class Pass:
 
     def __init__(self, cluster: Cluster, values: tuple[Any, ...]) -> None:
         self.cluster, self.client, self.values = cluster, cluster.client, values
+        self.name = uuid.uuid4().hex
         self.shared: list[Future] | None = None
-        self.suspect: str | None = None
 
-    def compute(self, collection: Callable[..., Any], shards: Sequence[Any]) -> Any:
+    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function as workers call it."""
+        return OnWorker(function, self.name)
+
+    def compute(self, collection: Callable[..., Any]) -> Any:
         """Return the result of the Dask collection that is made from the shared objects, repeated after losses."""
         for _ in range(REPEATS):
             try:
-                return self._compute(collection, shards)
+                return self._compute(collection)
             except LOSSES as error:
                 loss: BaseException = error
                 self.forget()
             except SieveError:
                 raise
             except Exception:
-                self.cluster.check()
+                self.cluster.present()
                 raise
-        raise EngineError(
-            f"the Dask cluster at {self.cluster.name} lost workers in {REPEATS} attempts at one pass; {AGAIN}"
-        ) from loss
+        problem = f"the Dask cluster at {self.cluster.name} lost workers in {REPEATS} attempts at one pass"
+        raise EngineError(f"{problem}; see their logs and {AGAIN}") from loss
 
     def forget(self) -> None:
         """Let the workers drop what is shared."""
@@ -150,8 +155,8 @@ class Pass:
             future.release()
         self.shared = None
 
-    def _compute(self, collection: Callable[..., Any], shards: Sequence[Any]) -> Any:
-        workers = self.cluster.start()
+    def _compute(self, collection: Callable[..., Any]) -> Any:
+        workers = self.cluster.present()
         if self.shared is None:
             self._share(workers)
         (optimized,) = dask.optimize(collection(*(dask.delayed(future) for future in self.shared or [])))
@@ -159,14 +164,19 @@ class Pass:
         keys = list(flatten([optimized.__dask_keys__()]))
         futures = self.client.get(graph, keys, sync=False)
         try:
-            results = self.cluster.outcome(futures)
+            results = self.cluster.fetched(futures)
         except KilledWorker as error:
-            self._accuse(error, graph, shards)
+            self._accuse(error)
             raise
+        except NoWorkersError as error:
+            shard, died = self._suspect()
+            where = f", {died} of them at {shard}" if died > 1 else ""
+            problem = f"{error} (out of memory or killed{where})"
+            raise EngineError(f"{problem}; {REMEDY}, start them and {AGAIN}") from error
         finally:
             for future in futures:
                 future.release()
-        self.cluster.check()
+        self.cluster.present()
         finish, extra = optimized.__dask_postcompute__()
         return finish(results, *extra)
 
@@ -183,29 +193,18 @@ class Pass:
         except (OSError, TimeoutError) as error:
             raise CommClosedError("a worker left while it was sent an object") from error
         here = {"allow_other_workers": True, "pure": False}
-        self.cluster.outcome([self.client.submit(touch, *self.shared, workers=[worker], **here) for worker in workers])
+        self.cluster.done([self.client.submit(touch, *self.shared, workers=[worker], **here) for worker in workers])
 
-    def _accuse(self, error: KilledWorker, graph: dict[Any, Any], shards: Sequence[Any]) -> None:
-        """Raise EngineError if the task that saw several workers die did so in an earlier attempt, too."""
-        below = _shards_below(graph, error.task)
-        suspect = named(shards[below[0]]) if len(below) == 1 else "a merge of results"
-        if suspect == self.suspect:
-            died = f"every worker that worked on {suspect} died, {2 * (error.allowed_failures + 1)} in all"
-            raise EngineError(
-                f"the Dask cluster at {self.cluster.name}: {died} (most likely out of memory); {REMEDY}"
-            ) from error
-        self.suspect = suspect
+    def _accuse(self, error: KilledWorker) -> None:
+        """Raise EngineError if it was always the same shard at which workers died, in more than one attempt."""
+        shard, died = self._suspect()
+        if died >= 2 * (error.allowed_failures + 1):
+            problem = f"{died} workers of the Dask cluster at {self.cluster.name} died, each at {shard}"
+            raise EngineError(f"{problem} (most likely out of memory); {REMEDY}") from error
 
-
-def _shards_below(graph: dict[Any, Any], task: Any) -> list[int]:
-    """Return the numbers of the shards that a task of a bag's graph is made from."""
-    found, seen, left = [], set(), [task]
-    while left:
-        key = left.pop()
-        if key in seen or key not in graph:
-            continue
-        seen.add(key)
-        if isinstance(key, tuple) and str(key[0]).startswith("from_sequence-"):
-            found.append(key[1])
-        left.extend(get_dependencies(graph, key))
-    return sorted(found)
+    def _suspect(self) -> tuple[str, int]:
+        """Return the shard at which most workers that are gone were last seen in this pass, and how many."""
+        events = [event for _, event in self.client.get_events(TOPIC) if event["pass"] == self.name]
+        last = {event["worker"]: event["shard"] for event in events}
+        gone = Counter(last[worker] for worker in last.keys() - self.client.nthreads().keys())
+        return max(gone.items(), key=lambda item: item[1], default=("", 0))

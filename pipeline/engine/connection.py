@@ -71,5 +71,5 @@ def _be_quiet() -> None:
     """Keep Dask from writing to the terminal what is raised as an error, and checked, here."""
     warnings.simplefilter("ignore", VersionMismatchWarning)
     if not os.environ.get("SVMSIEVE_DEBUG"):
-        for name in ("distributed", "distributed.client", "tornado.application"):
+        for name in ("distributed", "distributed.client", "tornado.application", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -41,9 +42,9 @@ class Engine:
         if len(shards) == 1 and self.backend.in_process:
             return merge([function(shards[0], *shared)])
         with self.backend.sharing(shared) as begun:
+            task = begun.task(function)
             return begun.compute(
-                lambda *shared: self._bag(function, shards, shared).reduction(_only, _Merge(merge), split_every=FAN_IN),
-                shards,
+                lambda *given: _bag(task, shards, *given).reduction(_only, _Merge(merge), split_every=FAN_IN)
             )
 
     def stream(
@@ -58,9 +59,9 @@ class Engine:
             return
         window = window or 2 * self.backend.workers
         with self.backend.sharing(shared) as begun:
+            task = begun.task(function)
             for first in range(0, len(shards), window):
-                some = shards[first : first + window]
-                yield from begun.compute(lambda *shared, some=some: self._bag(function, some, shared), some)
+                yield from begun.compute(partial(_bag, task, shards[first : first + window]))
 
     def close(self) -> None:
         """Give back threads, processes or the connection."""
@@ -74,9 +75,9 @@ class Engine:
     ) -> None:
         self.close()
 
-    def _bag(self, function: Callable[..., R], shards: Sequence[T], shared: tuple[Any, ...]) -> db.Bag:
-        run = _Run(function, self.backend.task(function))
-        return db.from_sequence(shards, npartitions=len(shards)).map_partitions(run, *shared)
+
+def _bag(task: Callable[..., Any], shards: Sequence[Any], *shared: Any) -> db.Bag:
+    return db.from_sequence(shards, npartitions=len(shards)).map_partitions(_Run(task), *shared)
 
 
 class _Run:
@@ -85,9 +86,9 @@ class _Run:
     A cluster that still remembers a task of the same name answers with its old result, or its old failure.
     """
 
-    def __init__(self, function: Callable[..., Any], task: Callable[..., Any]) -> None:
+    def __init__(self, task: Callable[..., Any]) -> None:
         self.task, self.token = task, uuid.uuid4().hex
-        self.__name__ = getattr(function, "__name__", "run").strip("_<>")
+        self.__name__ = getattr(task, "__name__", "run").strip("_<>")
 
     def __dask_tokenize__(self) -> str:
         return self.token

@@ -16,19 +16,22 @@ from distributed import Worker, get_worker
 from pipeline.errors import DatasetError, EngineError, SieveError
 from pipeline.relief import let_go
 
+TOPIC = "svmsieve"
 SHARE_OF_LIMIT = 0.5
 REMEDY = "give the workers more memory or ingest the data into smaller shards"
 
 
 class OnWorker:
-    """Calls ``function`` for a shard."""
+    """Calls ``function`` for a shard in the pass of this name; tells the scheduler first, in case it is fatal."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self.function, self.name = function, name
+        self.__name__ = getattr(function, "__name__", "run")
 
     def __call__(self, shard: Any, *shared: Any) -> Any:
         """Call it, here on a worker."""
         worker = get_worker()
+        worker.log_event(TOPIC, {"pass": self.name, "shard": named(shard)})
         _relieve(worker)
         try:
             return self.function(shard, *shared)
