@@ -116,7 +116,8 @@ class RealCluster:
     ) -> subprocess.Popen:
         files = self.certificates
         tls = ["--tls-ca-file", files.ca, "--tls-cert", files.cert, "--tls-key", files.key]
-        given = {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
+        given = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s"}
+        given |= {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
         command = [sys.executable, *python, "-m", f"distributed.cli.dask_{kind}", *words, *QUIET, *tls]
         with (self.folder / f"{name}.log").open("wb") as log:
             streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}

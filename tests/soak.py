@@ -16,18 +16,18 @@ from tests.clusters import RealCluster
 
 
 class Killer(threading.Thread):
-    """Kills a worker at a random moment, whatever it does then, as soon as the replacement of the last one is there."""
+    """Kills so many workers, each at a random moment after the replacement of the last one has joined."""
 
-    def __init__(self, cluster: RealCluster, chance: random.Random, pause: float) -> None:
+    def __init__(self, cluster: RealCluster, most: int, chance: random.Random, pause: float) -> None:
         super().__init__(daemon=True)
-        self.cluster, self.chance, self.pause = cluster, chance, pause
+        self.cluster, self.most, self.chance, self.pause = cluster, most, chance, pause
         self.kills = 0
         self.enough = threading.Event()
         self.failed: BaseException | None = None
 
     def run(self) -> None:
         try:
-            while not self.enough.wait(self.chance.uniform(0.0, 2 * self.pause)):
+            while self.kills < self.most and not self.enough.wait(self.chance.uniform(0.0, 2 * self.pause)):
                 self.cluster.kill(self.chance.choice(self.cluster.workers))
                 self.kills += 1
                 self.cluster.add_worker()
@@ -51,11 +51,11 @@ def soak(
     folder: Path,
     kills: int,
     chance: random.Random,
-    pause: float = 0.5,
+    pause: float = 1.0,
 ) -> tuple[int, list[Path]]:
-    """Train and verify until so many workers were killed; return how many were, and the runs."""
+    """Train and verify, again and again, until so many workers were killed; return how many were, and the runs."""
     runs: list[Path] = []
-    with Engine(cluster.address) as engine, Killer(cluster, chance, pause) as killer:
+    with Engine(cluster.address) as engine, Killer(cluster, kills, chance, pause) as killer:
         while killer.kills < kills:
             run = train_run(engine, data, PathSpec(**settings), folder / str(len(runs)))
             found = verify(engine, run.path, data)

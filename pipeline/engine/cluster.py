@@ -8,6 +8,7 @@ there are workers. One task that takes worker after worker with it is not bad lu
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import time
 import uuid
 from collections import Counter
@@ -44,6 +45,7 @@ class Cluster:
         self.name = address
         self.client: Client = connected(address)
         self.workers = 1
+        self.known: set[str] = set()
         self.admitted: set[str] = set()
         try:
             check_scheduler(self.client)
@@ -90,7 +92,7 @@ class Cluster:
             if new:
                 self.admitted |= check_workers(self.client, new)
             if found:
-                self.workers = sum(found.values())
+                self.known, self.workers = set(found), sum(found.values())
                 return list(found)
             if time.monotonic() > end:
                 if not self.admitted:
@@ -99,12 +101,18 @@ class Cluster:
             time.sleep(0.1)
 
     def _watched(self, waiting: Callable[[], Awaitable[T]]) -> T:
-        """Wait for something in Dask's loop, as long as there is a scheduler and a worker to wait for."""
+        """Wait for something in Dask's loop, as long as there is a scheduler and a worker to wait for.
+
+        When a worker has left, the wait begins anew: Dask would try for half a minute to fetch from where nobody is.
+        """
 
         async def waited() -> T:
             return await waiting()
 
-        future = asyncio.run_coroutine_threadsafe(waited(), self.client.loop.asyncio_loop)
+        def begin() -> concurrent.futures.Future[T]:
+            return asyncio.run_coroutine_threadsafe(waited(), self.client.loop.asyncio_loop)
+
+        future, known = begin(), self.known
         try:
             while True:
                 try:
@@ -112,7 +120,9 @@ class Cluster:
                 except TimeoutError:
                     if future.done():  # just now, or a task itself has raised this
                         return future.result()
-                    self.present()
+                    if known - set(self.present()):
+                        future.cancel()
+                        future, known = begin(), self.known
         finally:
             future.cancel()
 
