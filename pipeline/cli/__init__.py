@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import click
 
+from pipeline.cli.cluster import cluster
 from pipeline.cli.datasets import datasets
 from pipeline.cli.export import export_command
 from pipeline.cli.ingest import ingest_command
@@ -50,6 +51,7 @@ app.add_command(predict_command)
 app.add_command(export_command)
 app.add_command(nightly_command)
 app.add_command(datasets)
+app.add_command(cluster)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

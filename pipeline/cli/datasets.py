@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pipeline.cli.ingest import ingest_spec
-from pipeline.cli.options import overwrite_option, quiet_option, reading_options, workers_option
+from pipeline.cli.options import overwrite_option, quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.progress import counted, human_bytes, progress
 from pipeline.cli.table import table
 
@@ -117,7 +117,7 @@ def check_command(directory: str) -> None:
 @datasets.command("describe", epilog="\b\nExample:\n  svmsieve datasets describe clicks")
 @click.argument("data", metavar="DATA")
 @reading_options
-@click.option("--scheduler", default="threads", show_default=True, help="threads, inline, processes or a Dask address.")
+@scheduler_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @quiet_option
 def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **options: Any) -> None:

@@ -51,7 +51,10 @@ overwrite_option = click.option(
 
 
 scheduler_option = click.option(
-    "--scheduler", default="threads", show_default=True, help="threads, processes, inline, or tcp://host:port."
+    "--scheduler",
+    default="threads",
+    show_default=True,
+    help="threads, processes, inline, or a Dask cluster by its address: tls://host:port, tcp://host:port.",
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli.options import quiet_option, reading_options, workers_option
+from pipeline.cli.options import quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.path import opened
 from pipeline.cli.progress import progress
 
@@ -31,9 +31,7 @@ c_option = click.option(
 @click.argument("data")
 @click.option("--out", required=True, metavar="FILE", help="The Parquet file to write; an old one is replaced at once.")
 @c_option
-@click.option(
-    "--scheduler", default="threads", show_default=True, help="threads, processes, inline, or tcp://host:port."
-)
+@scheduler_option
 @workers_option
 @reading_options
 @quiet_option

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.options import quiet_option, reading_options, workers_option
+from pipeline.cli.options import quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.path import opened
 from pipeline.cli.progress import counted, progress
 from pipeline.errors import RunError
@@ -45,9 +45,7 @@ class StepNumber(click.ParamType):
 @click.argument("run")
 @click.argument("data")
 @click.option("--step", type=StepNumber(), default="all", show_default=True, metavar="N|all", help="Which models.")
-@click.option(
-    "--scheduler", default="threads", show_default=True, help="threads, processes, inline, or tcp://host:port."
-)
+@scheduler_option
 @workers_option
 @reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print every step's recomputed values as JSON.")

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pipeline.data.digest import Lanes, digest_rows, digest_text
 from pipeline.data.rows import Rows
 from pipeline.errors import DatasetError
+from pipeline.relief import on_shortage
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def read_shard(path: str, n_features: int) -> Rows:
     """Map a shard into memory and return its rows as views of the file.
 
     The mappings of the last shards stay open, so that a process that passes over them again need not fault every page
-    in anew; they count as file cache, not as memory of the process.
+    in anew; they count as file cache, not as memory of the process (but see ``engine.on_worker``).
     """
     try:
         status = Path(path).stat()
@@ -111,6 +112,9 @@ def _kept_map(path: str, n_features: int, _identity: tuple[int, int, int]) -> Ro
 def forget_maps() -> None:
     """Close the mappings that nobody uses: a file that was removed takes up the disk as long as it is mapped."""
     _kept_map.cache_clear()
+
+
+on_shortage(forget_maps)
 
 
 def map_shard(path: str, n_features: int) -> Rows:

@@ -6,15 +6,28 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from pipeline.engine.shared import as_files, as_references, remove_files
 from pipeline.errors import EngineError
 
 SCHEDULERS = ("threads", "inline", "processes")
+
+
+class Pass(Protocol):
+    """A pass over shards that has begun: the shared objects are where the tasks will be."""
+
+    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function of a shard as it is to be called there."""
+        ...
+
+    def compute(self, collection: Callable[..., Any]) -> Any:
+        """Return the result of ``collection(*shared)``, a Dask collection."""
+        ...
 
 
 class Backend(Protocol):
@@ -24,12 +37,8 @@ class Backend(Protocol):
     workers: int
     in_process: bool
 
-    def share(self, values: tuple[Any, ...]) -> AbstractContextManager[tuple[Any, ...]]:
+    def sharing(self, values: tuple[Any, ...]) -> AbstractContextManager[Pass]:
         """Make big read-only objects available to every task, for the time of one pass."""
-        ...
-
-    def compute(self, collection: Any) -> Any:
-        """Compute a Dask collection."""
         ...
 
     def close(self) -> None:
@@ -37,14 +46,41 @@ class Backend(Protocol):
         ...
 
 
-class Inline:
+class Local:
+    """What the backends of this machine have in common: nothing is lost but with the whole program."""
+
+    def share(self, values: tuple[Any, ...]) -> AbstractContextManager[tuple[Any, ...]]:
+        """Make big read-only objects available to every task; by reference unless a backend knows better."""
+        return as_references(values)
+
+    def compute(self, collection: Any) -> Any:
+        """Compute a Dask collection."""
+        raise NotImplementedError
+
+    @contextmanager
+    def sharing(self, values: tuple[Any, ...]) -> Iterator[Pass]:
+        """Share for the time of one pass."""
+        with self.share(values) as arguments:
+            yield _Once(self, arguments)
+
+
+class _Once:
+    """A pass that is made once."""
+
+    def __init__(self, backend: Local, arguments: tuple[Any, ...]) -> None:
+        self.backend, self.arguments = backend, arguments
+
+    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
+
+    def compute(self, collection: Callable[..., Any]) -> Any:
+        return self.backend.compute(collection(*self.arguments))
+
+
+class Inline(Local):
     """One task after the other in the calling thread; the easiest to debug."""
 
     name, workers, in_process = "inline", 1, True
-
-    def share(self, values: tuple[Any, ...]) -> AbstractContextManager[tuple[Any, ...]]:
-        """Pass references."""
-        return as_references(values)
 
     def compute(self, collection: Any) -> Any:
         """Compute in this thread."""
@@ -54,7 +90,7 @@ class Inline:
         """Nothing was started."""
 
 
-class Threads:
+class Threads(Local):
     """A pool of threads in this process: hot loops run without the GIL, and nothing is copied."""
 
     name, in_process = "threads", True
@@ -62,10 +98,6 @@ class Threads:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or _cores()
         self.pool = ThreadPoolExecutor(self.workers, "svmsieve")
-
-    def share(self, values: tuple[Any, ...]) -> AbstractContextManager[tuple[Any, ...]]:
-        """Pass references."""
-        return as_references(values)
 
     def compute(self, collection: Any) -> Any:
         """Compute in the pool."""
@@ -76,7 +108,7 @@ class Threads:
         self.pool.shutdown(cancel_futures=True)
 
 
-class Processes:
+class Processes(Local):
     """A pool of fresh processes (spawned, so that no lock is inherited), kept from pass to pass."""
 
     name, in_process = "processes", False
@@ -135,7 +167,9 @@ def connect(scheduler: str = "threads", workers: int | None = None) -> Backend:
         from pipeline.engine.cluster import Cluster  # noqa: PLC0415 - distributed is slow to import
 
         return Cluster(scheduler)
-    raise EngineError(f"unknown scheduler {scheduler!r}; use {', '.join(SCHEDULERS)} or an address tcp://host:8786")
+    raise EngineError(
+        f"unknown scheduler {scheduler!r}; use {', '.join(SCHEDULERS)} or an address tcp://host:8786 or tls://host:8786"
+    )
 
 
 def _cores() -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -40,10 +41,11 @@ class Engine:
             raise ValueError("a pass needs at least one shard")
         if len(shards) == 1 and self.backend.in_process:
             return merge([function(shards[0], *shared)])
-        with self.backend.share(shared) as arguments:
-            results = self._bag(function, shards, arguments)
-            merged = results.reduction(_only, _Merge(merge), split_every=FAN_IN)
-            return self.backend.compute(merged)
+        with self.backend.sharing(shared) as begun:
+            task = begun.task(function)
+            return begun.compute(
+                lambda *given: _bag(task, shards, *given).reduction(_only, _Merge(merge), split_every=FAN_IN)
+            )
 
     def stream(
         self, function: Callable[..., R], shards: Sequence[T], *shared: Any, window: int | None = None
@@ -56,9 +58,10 @@ class Engine:
             yield function(shards[0], *shared)
             return
         window = window or 2 * self.backend.workers
-        with self.backend.share(shared) as arguments:
+        with self.backend.sharing(shared) as begun:
+            task = begun.task(function)
             for first in range(0, len(shards), window):
-                yield from self.backend.compute(self._bag(function, shards[first : first + window], arguments))
+                yield from begun.compute(partial(_bag, task, shards[first : first + window]))
 
     def close(self) -> None:
         """Give back threads, processes or the connection."""
@@ -72,27 +75,27 @@ class Engine:
     ) -> None:
         self.close()
 
-    @staticmethod
-    def _bag(function: Callable[..., R], shards: Sequence[T], arguments: tuple[Any, ...]) -> db.Bag:
-        return db.from_sequence(shards, npartitions=len(shards)).map_partitions(_Run(function), *arguments)
+
+def _bag(task: Callable[..., Any], shards: Sequence[Any], *shared: Any) -> db.Bag:
+    return db.from_sequence(shards, npartitions=len(shards)).map_partitions(_Run(task), *shared)
 
 
 class _Run:
-    """Calls ``function`` for the one shard of a partition, under a name that no other pass has.
+    """Calls ``task`` for the one shard of a partition, under a name that no other pass has.
 
     A cluster that still remembers a task of the same name answers with its old result, or its old failure.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.token = function, uuid.uuid4().hex
-        self.__name__ = getattr(function, "__name__", "run").strip("_<>")
+    def __init__(self, task: Callable[..., Any]) -> None:
+        self.task, self.token = task, uuid.uuid4().hex
+        self.__name__ = getattr(task, "__name__", "run").strip("_<>")
 
     def __dask_tokenize__(self) -> str:
         return self.token
 
     def __call__(self, partition: Sequence[Any], *arguments: Any) -> list[Any]:
         shared = [resolved(argument) for argument in arguments]
-        return [self.function(shard, *shared) for shard in partition]
+        return [self.task(shard, *shared) for shard in partition]
 
 
 class _Merge:

@@ -1,0 +1,75 @@
+"""Connecting to a Dask scheduler, with TLS where the address says so; whatever is in the way is one line, soon."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import warnings
+from urllib.parse import urlsplit
+
+import dask
+from distributed import Client
+from distributed.security import Security
+from distributed.versions import VersionMismatchWarning
+
+from pipeline.engine.certificates import client_security
+from pipeline.engine.local_cluster import certificates_of
+from pipeline.errors import EngineError
+
+SECONDS_TO_CONNECT = 5.0
+CONFIGURED = ("distributed.comm.tls.ca-file", "distributed.comm.tls.client.cert", "distributed.comm.tls.client.key")
+
+
+def connected(address: str) -> Client:
+    """Return a client of the scheduler at an address."""
+    _be_quiet()
+    try:
+        security = _security(address)
+        _knock(address)
+        return Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False, security=security)
+    except EngineError:
+        raise
+    except Exception as error:  # from a refused connection to a certificate of another authority
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+        problem = f"no Dask scheduler answers at {address} ({reason})"
+        raise EngineError(f"{problem}; start one or correct --scheduler") from error
+
+
+def _security(address: str) -> Security | None:
+    """Return the credentials for an encrypted address: Dask's configuration, or those of a cluster we started."""
+    if urlsplit(address).scheme not in ("tls", "wss") or all(dask.config.get(name, None) for name in CONFIGURED):
+        return None
+    known = certificates_of(address)
+    if known is None:
+        missing = [name for name in CONFIGURED if not dask.config.get(name, None)]
+        names = ", ".join("DASK_" + name.upper().replace(".", "__").replace("-", "_") for name in missing)
+        raise EngineError(f"{address} needs TLS credentials; set {names} to PEM files (or the like in Dask's YAML)")
+    return client_security(known)
+
+
+def _knock(address: str) -> None:
+    """Raise OSError or ValueError where no Dask listens: its client would try for long, or wait for ever for an answer.
+
+    A Dask scheduler speaks first, unlike its own dashboard, which people name by mistake.
+    """
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    if parts.scheme not in ("tcp", "tls", "ws", "wss") or not parts.hostname or not parts.port:
+        raise ValueError("an address is tcp://host:port or tls://host:port")
+    with socket.create_connection((parts.hostname, parts.port), timeout=SECONDS_TO_CONNECT) as stream:
+        if parts.scheme != "tcp":
+            return
+        try:
+            greeting = stream.recv(8)
+        except TimeoutError as error:
+            raise ConnectionError(f"it does not greet as Dask does; perhaps tls://{parts.netloc}") from error
+        if not greeting:
+            raise ConnectionError("something else listens there")
+
+
+def _be_quiet() -> None:
+    """Keep Dask from writing to the terminal what is raised as an error, and checked, here."""
+    warnings.simplefilter("ignore", VersionMismatchWarning)
+    if not os.environ.get("SVMSIEVE_DEBUG"):
+        for name in ("distributed", "distributed.client", "tornado.application", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,0 +1,139 @@
+"""Real Dask clusters for tests: a scheduler and workers in processes of their own on the loopback interface, with TLS.
+
+Everything is ended at the end, whatever happens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Client
+
+from pipeline.engine.certificates import Certificates, client_security, make_certificates
+
+ROOT = Path(__file__).parents[1]
+LIMIT = 60.0
+QUIET = ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
+
+
+def until(condition: Callable[[], object], what: str = "it did not happen") -> None:
+    """Wait for something that has to happen soon."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+class RealCluster:
+    """A scheduler and its workers. Killed workers stay dead: they have no nanny."""
+
+    def __init__(self, folder: Path, allowed_failures: int = 3) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.allowed_failures = folder, allowed_failures
+        self.certificates: Certificates = make_certificates(folder)
+        self.processes: list[subprocess.Popen] = []
+        self.workers: list[subprocess.Popen] = []
+        self.count = 0
+
+    def start_scheduler(self) -> None:
+        file = self.folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        words = ["--host", "tls://127.0.0.1", "--port", "0", "--scheduler-file", str(file)]
+        more = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(self.allowed_failures)}
+        self.scheduler = self._start("scheduler", "scheduler", words, environment=more)
+        until(lambda: file.exists() and file.read_text().endswith("}"), "the scheduler does not start")
+        self.address = json.loads(file.read_text())["address"]
+
+    def add_worker(self, wait: bool = True, **how: Any) -> subprocess.Popen:
+        """Start a worker: ``python`` are options of its interpreter, the rest its own."""
+        name = f"worker-{self.count}"
+        words = [self.address, "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--name", name]
+        words += ["--local-directory", str(self.folder / "work"), *how.pop("options", ())]
+        self.count += 1
+        worker = self._start(name, "worker", words, **how)
+        self.workers.append(worker)
+        if wait:
+            self.await_worker(self.count - 1)
+        return worker
+
+    def add_workers(self, number: int) -> None:
+        """Start workers at the same time, and wait for all."""
+        first = self.count
+        for _ in range(number):
+            self.add_worker(wait=False)
+        for k in range(first, first + number):
+            self.await_worker(k)
+
+    def await_worker(self, number: int) -> None:
+        log = self.folder / f"worker-{number}.log"
+        until(lambda: b"Registered to" in log.read_bytes(), f"worker {number} does not start")
+
+    def kill(self, worker: subprocess.Popen) -> None:
+        """End a worker at once, as the system does when memory is short."""
+        worker.kill()
+        worker.wait()
+        self.workers.remove(worker)
+
+    def client(self) -> Client:
+        return Client(self.address, security=client_security(self.certificates), set_as_default=False)
+
+    def environment(self) -> dict[str, str]:
+        """Return what a client in another process needs in its environment."""
+        return {f"DASK_DISTRIBUTED__COMM__TLS__{name}": path for name, path in self._tls().items()}
+
+    def configuration(self) -> dict[str, str]:
+        """Return the same for Dask in this process."""
+        names = {name: name.lower().replace("__", ".").replace("_", "-") for name in self._tls()}
+        return {f"distributed.comm.tls.{names[name]}": path for name, path in self._tls().items()}
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def _tls(self) -> dict[str, str]:
+        files = self.certificates
+        return {"CA_FILE": files.ca, "CLIENT__CERT": files.cert, "CLIENT__KEY": files.key}
+
+    def _start(
+        self,
+        name: str,
+        kind: str,
+        words: list[str],
+        *,
+        python: tuple[str, ...] = (),
+        environment: dict[str, str] | None = None,
+        cwd: Path = ROOT,
+    ) -> subprocess.Popen:
+        files = self.certificates
+        tls = ["--tls-ca-file", files.ca, "--tls-cert", files.cert, "--tls-key", files.key]
+        given = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s"}
+        given |= {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
+        command = [sys.executable, *python, "-m", f"distributed.cli.dask_{kind}", *words, *QUIET, *tls]
+        with (self.folder / f"{name}.log").open("wb") as log:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            process = subprocess.Popen(command, env=os.environ | given | (environment or {}), cwd=cwd, **streams)
+        self.processes.append(process)
+        return process
+
+
+@contextmanager
+def real_cluster(folder: Path, workers: int, **options: Any) -> Iterator[RealCluster]:
+    """Run a cluster; Dask in this process knows its credentials meanwhile."""
+    cluster = RealCluster(folder, **options)
+    try:
+        cluster.start_scheduler()
+        cluster.add_workers(workers)
+        with dask.config.set(cluster.configuration()):
+            yield cluster
+    finally:
+        cluster.stop()
