@@ -53,6 +53,13 @@ overwrite_option = click.option(
 scheduler_option = click.option(
     "--scheduler", default="threads", show_default=True, help="threads, processes, inline, or tcp://host:port."
 )
+solve_on_option = click.option(
+    "--solve-on",
+    type=click.Choice(["client", "worker"]),
+    default="client",
+    show_default=True,
+    help="On a cluster: where the solver runs, and the rows it needs are held.",
+)
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -174,7 +174,7 @@ class Stepper:
             alpha, u = rows.alpha[part], point.c * rows.costs[part]
             free += int(np.count_nonzero((alpha > 0.0) & (alpha < u)))
             upper += int(np.count_nonzero((alpha == u) & (u > 0.0)))
-        read = (self.solver.working.read - begun[1]) / max(1, self.solver.working.data.nnz)
+        read = (self.solver.working.read - begun[1]) / max(1, self.certifier.data.nnz)
         found = point.certificate
         return {
             "c": point.c,

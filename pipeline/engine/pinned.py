@@ -1,0 +1,139 @@
+"""An object on one worker of a Dask cluster, kept from call to call: for work that belongs where its data are.
+
+It is the result of a task, and lives as long as its future: it goes when the client lets go of it, or dies. Nobody
+relies on what it remembers. It can be built on any worker, and every call brings all that it needs: so when its worker
+dies, another one is chosen and the call repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from distributed import Future, KilledWorker, get_worker
+from distributed.comm import CommClosedError
+
+from pipeline.engine.backends import Backend
+from pipeline.engine.cluster import SECONDS_FOR_WORKERS, Cluster
+from pipeline.errors import BudgetError, EngineError, SieveError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+MOST_ATTEMPTS = 5
+SHARE_OF_WORKER = 0.6  # of its memory limit: from 70 % on Dask takes measures
+SECONDS_BETWEEN_LOOKS, SECONDS_TO_SEND = 2.0, 300.0
+LOST = (KilledWorker, CommClosedError, CancelledError, asyncio.CancelledError, TimeoutError, MemoryError)
+
+
+def cluster_of(backend: Backend) -> Cluster:
+    """Return the backend, which is a cluster's."""
+    assert isinstance(backend, Cluster)
+    return backend
+
+
+class Pinned:
+    """Calls functions on one worker, with an object there as their first argument."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.client, self.name = cluster.client, cluster.name
+        self.need = 0
+        self.address = ""
+        self.kept: Future | None = None
+        self.avoided: set[str] = set()
+
+    def reserve(self, need: int) -> None:
+        """Choose a worker that may use ``need`` bytes, or say with both numbers that none may."""
+        self.need = need
+        self.address = self._choose(patience=0.0)
+
+    def call(self, build: Callable[..., T], function: Callable[..., R], *arguments: Any) -> R:
+        """Return function(object, *arguments), where build(threads=...) makes the object if the worker has none.
+
+        The worker and all it knows may be lost at any moment: then all of this happens again on another.
+        """
+        for _ in range(MOST_ATTEMPTS):
+            try:
+                return self._attempt(build, function, arguments)
+            except SieveError:
+                raise
+            except LOST as error:
+                reason = error
+                self.avoided.add(self.address)
+                self.release()
+        raise EngineError(
+            f"the worker that solves was lost {MOST_ATTEMPTS} times in a row, last {self.address} "
+            f"({type(reason).__name__}; out of memory or killed); give workers more memory, or use --solve-on client"
+        ) from reason
+
+    def release(self) -> None:
+        """Let go of the object."""
+        if self.kept is not None:
+            self.kept.release()
+            self.kept = None
+
+    def _attempt(self, build: Callable[..., T], function: Callable[..., R], arguments: tuple[Any, ...]) -> R:
+        if not self._is_there() or self.address in self.avoided:
+            self.release()
+            self.address = self._choose(SECONDS_FOR_WORKERS)
+        here = {"workers": [self.address], "allow_other_workers": False, "pure": False}
+        try:
+            sent = self.client.scatter(list(arguments), workers=[self.address], hash=False, timeout=SECONDS_FOR_WORKERS)
+        except KeyError as error:  # of the address: the worker went a moment ago
+            raise CommClosedError from error
+        if self.kept is None:
+            self.kept = self.client.submit(_build, build, **here)
+        return self._result(self.client.submit(function, self.kept, *sent, **here))
+
+    def _result(self, future: Future) -> Any:
+        """Wait for as long as the worker is there."""
+        while not future.done():
+            try:
+                future.exception(timeout=SECONDS_BETWEEN_LOOKS)
+            except TimeoutError:
+                if not self._is_there():
+                    raise CommClosedError from None
+        return future.result(timeout=SECONDS_TO_SEND)
+
+    def _is_there(self) -> bool:
+        with self._scheduler():
+            return bool(self.client.nthreads([self.address]))
+
+    def _choose(self, patience: float) -> str:
+        """Return the worker that may use most memory, rather not one that was lost; wait for one if there is none."""
+        end = time.monotonic() + patience
+        while True:
+            with self._scheduler():
+                workers = self.client.scheduler_info(n_workers=-1)["workers"]
+            rooms = {address: SHARE_OF_WORKER * about["memory_limit"] or math.inf for address, about in workers.items()}
+            fit = {address for address, room in rooms.items() if room >= self.need}
+            if fit:
+                return max(fit - self.avoided or fit, key=lambda address: (rooms[address], address))
+            if time.monotonic() >= end:
+                raise self._no_worker(max(rooms.values(), default=0.0))
+            time.sleep(0.1)
+
+    def _no_worker(self, largest: float) -> SieveError:
+        if not largest:
+            return EngineError(f"the Dask cluster at {self.name} has no workers left; start some and run again")
+        return BudgetError(
+            f"solving on a worker may take {self.need / 1e6:,.0f} MB, but the largest can give {largest / 1e6:,.0f} MB "
+            f"({SHARE_OF_WORKER:.0%} of its limit); lower --memory, give workers more, or use --solve-on client"
+        )
+
+    @contextmanager
+    def _scheduler(self) -> Iterator[None]:
+        """Say in one line that the scheduler does not answer."""
+        try:
+            yield
+        except OSError as error:
+            raise EngineError(f"the Dask scheduler at {self.name} is gone; run again when it is back") from error
+
+
+def _build(build: Callable[..., T]) -> T:
+    return build(threads=get_worker().state.nthreads)
