@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from distributed import Future, KilledWorker, get_worker
@@ -45,27 +44,29 @@ class Pinned:
         self.need = 0
         self.address = ""
         self.kept: Future | None = None
-        self.avoided: set[str] = set()
 
     def reserve(self, need: int) -> None:
         """Choose a worker that may use ``need`` bytes, or say with both numbers that none may."""
         self.need = need
-        self.address = self._choose(patience=0.0)
+        self.address = self._choose(set(), patience=0.0)
 
     def call(self, build: Callable[..., T], function: Callable[..., R], *arguments: Any) -> R:
         """Return function(object, *arguments), where build(threads=...) makes the object if the worker has none.
 
         The worker and all it knows may be lost at any moment: then all of this happens again on another.
         """
+        lost: set[str] = set()
         for _ in range(MOST_ATTEMPTS):
+            if lost or self.address not in self._workers():
+                self.release()
+                self.address = self._choose(lost, SECONDS_FOR_WORKERS)
             try:
                 return self._attempt(build, function, arguments)
             except SieveError:
                 raise
             except LOST as error:
                 reason = error
-                self.avoided.add(self.address)
-                self.release()
+                lost.add(self.address)
         raise EngineError(
             f"the worker that solves was lost {MOST_ATTEMPTS} times in a row, last {self.address} "
             f"({type(reason).__name__}; out of memory or killed); give workers more memory, or use --solve-on client"
@@ -78,9 +79,6 @@ class Pinned:
             self.kept = None
 
     def _attempt(self, build: Callable[..., T], function: Callable[..., R], arguments: tuple[Any, ...]) -> R:
-        if not self._is_there() or self.address in self.avoided:
-            self.release()
-            self.address = self._choose(SECONDS_FOR_WORKERS)
         here = {"workers": [self.address], "allow_other_workers": False, "pure": False}
         try:
             sent = self.client.scatter(list(arguments), workers=[self.address], hash=False, timeout=SECONDS_FOR_WORKERS)
@@ -96,24 +94,18 @@ class Pinned:
             try:
                 future.exception(timeout=SECONDS_BETWEEN_LOOKS)
             except TimeoutError:
-                if not self._is_there():
+                if self.address not in self._workers():
                     raise CommClosedError from None
         return future.result(timeout=SECONDS_TO_SEND)
 
-    def _is_there(self) -> bool:
-        with self._scheduler():
-            return bool(self.client.nthreads([self.address]))
-
-    def _choose(self, patience: float) -> str:
+    def _choose(self, lost: set[str], patience: float) -> str:
         """Return the worker that may use most memory, rather not one that was lost; wait for one if there is none."""
         end = time.monotonic() + patience
         while True:
-            with self._scheduler():
-                workers = self.client.scheduler_info(n_workers=-1)["workers"]
-            rooms = {address: SHARE_OF_WORKER * about["memory_limit"] or math.inf for address, about in workers.items()}
+            rooms = {address: SHARE_OF_WORKER * limit or math.inf for address, limit in self._workers().items()}
             fit = {address for address, room in rooms.items() if room >= self.need}
             if fit:
-                return max(fit - self.avoided or fit, key=lambda address: (rooms[address], address))
+                return max(fit - lost or fit, key=lambda address: (rooms[address], address))
             if time.monotonic() >= end:
                 raise self._no_worker(max(rooms.values(), default=0.0))
             time.sleep(0.1)
@@ -126,13 +118,12 @@ class Pinned:
             f"({SHARE_OF_WORKER:.0%} of its limit); lower --memory, give workers more, or use --solve-on client"
         )
 
-    @contextmanager
-    def _scheduler(self) -> Iterator[None]:
-        """Say in one line that the scheduler does not answer."""
-        try:
-            yield
-        except OSError as error:
-            raise EngineError(f"the Dask scheduler at {self.name} is gone; run again when it is back") from error
+    def _workers(self) -> dict[str, int]:
+        """Return the memory limits of the workers there are, 0 for none; a client that lost its scheduler is empty."""
+        about = self.client.scheduler_info(n_workers=-1)
+        if "workers" not in about:
+            raise EngineError(f"the Dask scheduler at {self.name} is gone; run again when it is back")
+        return {address: worker["memory_limit"] for address, worker in about["workers"].items()}
 
 
 def _build(build: Callable[..., T]) -> T:
