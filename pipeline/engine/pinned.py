@@ -57,7 +57,7 @@ class Pinned:
         """
         lost: set[str] = set()
         for _ in range(MOST_ATTEMPTS):
-            if lost or self.address not in self._workers():
+            if lost:
                 self.release()
                 self.address = self._choose(lost, SECONDS_FOR_WORKERS)
             try:
@@ -80,13 +80,18 @@ class Pinned:
 
     def _attempt(self, build: Callable[..., T], function: Callable[..., R], arguments: tuple[Any, ...]) -> R:
         here = {"workers": [self.address], "allow_other_workers": False, "pure": False}
-        try:
-            sent = self.client.scatter(list(arguments), workers=[self.address], hash=False, timeout=SECONDS_FOR_WORKERS)
-        except KeyError as error:  # of the address: the worker went a moment ago
-            raise CommClosedError from error
         if self.kept is None:
             self.kept = self.client.submit(_build, build, **here)
-        return self._result(self.client.submit(function, self.kept, *sent, **here))
+        return self._result(self.client.submit(function, self.kept, *self._send(arguments), **here))
+
+    def _send(self, arguments: tuple[Any, ...]) -> list[Future]:
+        """Send arrays and the like to the worker, apart from any task; they go when the call is over."""
+        if not arguments:
+            return []
+        try:
+            return self.client.scatter(list(arguments), [self.address], hash=False, timeout=SECONDS_FOR_WORKERS)
+        except KeyError as error:  # of the address: the worker went a moment ago
+            raise CommClosedError from error
 
     def _result(self, future: Future) -> Any:
         """Wait for as long as the worker is there."""

@@ -26,10 +26,14 @@ def entry_bytes(wide: bool) -> int:
 
 
 class HeldRows:
-    """Rows z_i = y_i x_i by ascending number. The lengths of all rows save a look at the data, if they are known."""
+    """Rows z_i = y_i x_i by ascending number; ``read`` counts the nonzeros that were read from the data.
+
+    The lengths of all rows save a look at the data, if they are known.
+    """
 
     def __init__(self, engine: Engine, data: Dataset, wide: bool, lengths: np.ndarray | None = None) -> None:
         self.engine, self.data, self.wide, self.lengths = engine, data, wide, lengths
+        self.read = 0
         self.release()
 
     def release(self) -> None:
@@ -37,8 +41,8 @@ class HeldRows:
         self.rows = np.empty(0, np.int64)
         self.parts: Parts = np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide))
 
-    def hold(self, wanted: np.ndarray) -> int:
-        """Hold exactly the rows where ``wanted`` is true; return how many nonzeros were read for that."""
+    def hold(self, wanted: np.ndarray) -> None:
+        """Hold exactly the rows where ``wanted`` is true: drop others, read the missing ones."""
         keep = wanted[self.rows]
         if np.count_nonzero(keep) < WORTH_KEEPING * np.count_nonzero(wanted):
             self.release()
@@ -50,7 +54,6 @@ class HeldRows:
             self.rows, self.parts = new_rows, new
         elif new_rows.size or not keep.all():
             self._merge(keep, new_rows, new)
-        return int(new[1].size)
 
     @property
     def bytes(self) -> int:
@@ -69,6 +72,7 @@ class HeldRows:
 
     def _read(self, missing: np.ndarray) -> tuple[np.ndarray, Parts]:
         found = gather(self.engine, self.data, missing, self.lengths, self.wide)
+        self.read += int(found.x.nnz)
         csr.sign_rows(found.x.indptr, found.x.data, found.labels)
         return found.rows, (found.x.indptr, found.x.indices, found.x.data)
 

@@ -32,12 +32,10 @@ class RemoteHost:
         self.wanted = np.packbits(np.zeros(data.n_rows, np.bool_))
         self.read = 0
 
-    def hold(self, wanted: np.ndarray) -> int:
-        """Hold exactly the rows where ``wanted`` is true; return how many nonzeros were read since the last call."""
+    def hold(self, wanted: np.ndarray) -> None:
+        """Hold exactly the rows where ``wanted`` is true."""
         self.wanted = np.packbits(wanted)
         self._ask(_nothing)
-        read, self.read = self.read, 0
-        return read
 
     def release(self) -> None:
         """Forget all rows."""
@@ -70,8 +68,9 @@ class WorkerRows:
     def answer(self, wanted: np.ndarray, *arguments: Any, work: Callable[..., R]) -> tuple[int, R]:
         """Hold the rows wanted and return what ``work`` makes of them, after the nonzeros that were read."""
         with threadpool_limits(limits=1):  # more BLAS threads, other bits
-            read = self.host.hold(np.unpackbits(wanted, count=self.data.n_rows).view(np.bool_))
-            return read, work(self.host, *arguments)
+            before = self.host.read
+            self.host.hold(np.unpackbits(wanted, count=self.data.n_rows).view(np.bool_))
+            return self.host.read - before, work(self.host, *arguments)
 
 
 def _nothing(host: LocalHost) -> None:

@@ -15,10 +15,12 @@ from pipeline.flow.solve_held import Found, Task, solve_held
 
 
 class RowHost(Protocol):
-    """Holds rows, and does what needs them."""
+    """Holds rows, and does what needs them; ``read`` counts the nonzeros that it read for that."""
 
-    def hold(self, wanted: np.ndarray) -> int:
-        """Hold exactly the rows where ``wanted`` is true; return how many nonzeros were read for that."""
+    read: int
+
+    def hold(self, wanted: np.ndarray) -> None:
+        """Hold exactly the rows where ``wanted`` is true."""
         ...
 
     def release(self) -> None:

@@ -12,12 +12,11 @@ from pipeline.flow.row_host import RowHost
 
 
 class WorkingRows:
-    """Row numbers, ascending, of at most ``limit`` bytes of rows. ``read`` counts the nonzeros that the host read."""
+    """Row numbers, ascending, of at most ``limit`` bytes of rows."""
 
     def __init__(self, host: RowHost, arrays: RowArrays, limit: int) -> None:
         self.host, self.arrays, self.limit = host, arrays, limit
         self.rows = np.empty(0, np.int64)
-        self.read = 0
 
     def release(self) -> None:
         """Forget all rows."""
@@ -26,7 +25,7 @@ class WorkingRows:
 
     def hold(self, wanted: np.ndarray) -> None:
         """Hold exactly the rows where ``wanted`` is true."""
-        self.read += self.host.hold(wanted)
+        self.host.hold(wanted)
         self.rows = np.flatnonzero(wanted)
 
     def fits(self, wanted: np.ndarray) -> bool:

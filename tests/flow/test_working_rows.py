@@ -55,12 +55,12 @@ def test_hold_is_exactly_what_was_asked_for(setting, masks):
     check_held(world, working)
     for seed, share in masks:
         wanted = np.random.default_rng(seed).random(N) < share
-        before, held = working.read, working.rows
+        before, held = working.host.read, working.rows
         working.hold(wanted)
         np.testing.assert_array_equal(working.rows, np.flatnonzero(wanted))
         check_held(world, working)
         new = np.count_nonzero(world.z[np.setdiff1d(working.rows, held)])
-        assert working.read - before in (new, np.count_nonzero(world.z[wanted]))
+        assert working.host.read - before in (new, np.count_nonzero(world.z[wanted]))
     working.release()
     check_held(world, working)
 
