@@ -90,7 +90,7 @@ class Pinned:
             return []
         try:
             return self.client.scatter(list(arguments), [self.address], hash=False, timeout=SECONDS_FOR_WORKERS)
-        except KeyError as error:  # of the address: the worker went a moment ago
+        except (KeyError, OSError) as error:  # of the address: the worker went a moment ago, or takes nothing more
             raise CommClosedError from error
 
     def _result(self, future: Future) -> Any:

@@ -11,28 +11,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 
 from pipeline.engine import pinned as pinned_module
 from pipeline.engine.engine import Engine
 from pipeline.errors import BudgetError, DataError, EngineError, SpecError
-from tests.engine.test_engine import LOOPBACK, until
+from tests.loopback import loopback, until
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    """Two worker processes, started again when they are killed, and somebody who looks at them."""
-    with (
-        LocalCluster(n_workers=2, **LOOPBACK) as running,
-        Client(running.scheduler_address, set_as_default=False) as watcher,
-    ):
-        yield watcher
+def cluster(tmp_path_factory):
+    with loopback(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
 
 
 @pytest.fixture
 def pinned(cluster):
-    cluster.wait_for_workers(2, timeout=60)
-    with Engine(cluster.scheduler.address, solve_on="worker") as engine:
+    """On a cluster of two workers, whatever earlier tests did to it."""
+    cluster.fill_up(2)
+    with Engine(cluster.address, solve_on="worker") as engine:
         engine.pinned.reserve(1)
         yield engine.pinned
 
@@ -81,22 +77,22 @@ def test_the_object_stays_where_it_is_until_it_is_released(cluster, pinned):
     calls = [pinned.call(Kept, Kept.call, w, "text") for _ in range(3)]
     assert [call[:2] for call in calls] == [(1, 1), (2, 1), (3, 1)]
     assert len({call[2] for call in calls}) == 1
-    assert calls[0][2] in cluster.run(os.getpid).values()
+    assert calls[0][2] in cluster.watcher.run(os.getpid).values()
     np.testing.assert_array_equal(calls[0][3][0], w)
     assert calls[0][3][1] == "text"
-    assert sum(cluster.run(kept_here).values()) == 1
+    assert sum(cluster.watcher.run(kept_here).values()) == 1
     pinned.release()
-    until(lambda: not any(cluster.run(kept_here).values()))
+    until(lambda: not any(cluster.watcher.run(kept_here).values()))
     assert pinned.call(Kept, Kept.call)[0] == 1
 
 
 def test_it_goes_with_its_client(cluster, pinned):
     pinned.call(Kept, Kept.call)
     pinned.client.close()
-    until(lambda: not any(cluster.run(kept_here).values()))
+    until(lambda: not any(cluster.watcher.run(kept_here).values()))
 
 
-@pytest.mark.parametrize("event", [die, run_out_of_memory])
+@pytest.mark.parametrize("event", [run_out_of_memory, die])
 def test_a_lost_call_is_repeated_on_another_worker(pinned, tmp_path, event):
     _, _, first, _ = pinned.call(Kept, Kept.call)
     calls, _, second, _ = pinned.call(Kept, once, str(tmp_path / "lost"), event)
@@ -113,7 +109,7 @@ def test_a_worker_lost_between_calls_is_noticed(pinned):
     assert second != first
 
 
-@pytest.mark.parametrize("event", [die, run_out_of_memory])
+@pytest.mark.parametrize("event", [run_out_of_memory, die])
 def test_attempts_end(pinned, monkeypatch, event):
     monkeypatch.setattr(pinned_module, "MOST_ATTEMPTS", 2)
     with pytest.raises(
@@ -157,9 +153,10 @@ def test_a_worker_that_is_on_its_way_is_waited_for(pinned, monkeypatch):
         pinned._choose(set(), 0.1)
 
 
-def test_a_lost_scheduler_is_one_line():
-    with LocalCluster(n_workers=1, **LOOPBACK) as running:
-        engine = Engine(running.scheduler_address, solve_on="worker")
+def test_a_lost_scheduler_is_one_line(tmp_path):
+    with loopback(tmp_path) as running:
+        running.fill_up(1)
+        engine = Engine(running.address, solve_on="worker")
         engine.pinned.reserve(1)
         assert engine.pinned.call(Kept, Kept.call)[0] == 1
     with engine, pytest.raises(EngineError, match=r"is gone; run again when it is back|has no workers left"):

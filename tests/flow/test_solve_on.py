@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 
 from pipeline import budget
 from pipeline.data.dataset import open_shards
@@ -29,10 +28,10 @@ from pipeline.flow.held_rows import HeldRows
 from pipeline.flow.remote_host import WorkerRows
 from pipeline.flow.run_directory import open_run
 from pipeline.flow.working_rows import WorkingRows
-from tests.engine.test_engine import LOOPBACK
 from tests.flow.runs import command, shards_of, sparse_rows
 from tests.flow.test_durability import contents, cut_back, shrink_budget
 from tests.forked import one_line
+from tests.loopback import loopback, until
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "eps-path": ("rows", {"epsilon": 1.0, "c_max": 5.0, "tol": 1e-6}),
@@ -55,19 +54,21 @@ def small_budget():
 
 
 @pytest.fixture(scope="module")
-def watcher():
-    """A client of a cluster of two worker processes that are started again when they are killed."""
-    with (
-        LocalCluster(n_workers=2, **LOOPBACK) as running,
-        Client(running.scheduler_address, set_as_default=False) as client,
-    ):
-        yield client
+def running(tmp_path_factory):
+    with loopback(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
 
 
 @pytest.fixture
-def address(watcher):
-    watcher.wait_for_workers(2, timeout=60)
-    return watcher.scheduler.address
+def cluster(running):
+    """A cluster of two workers, whatever earlier tests did to it."""
+    running.fill_up(2)
+    return running
+
+
+@pytest.fixture
+def address(cluster):
+    return cluster.address
 
 
 @pytest.fixture(scope="module")
@@ -168,60 +169,6 @@ def test_workers_that_are_too_small_are_refused_before_the_run(train, address, t
     assert not (tmp_path / "run").exists()
 
 
-# A worker that dies
-
-
-def arm(module: str, name: str, call: int, marker: str) -> None:
-    """Let a worker die at the end of its n-th call of a function, unless one has already: the work is lost."""
-    place = {"solve_held": solve_held, "held_rows": held_rows}[module]
-    real, calls = getattr(place, name), []
-
-    def deadly(*arguments: Any) -> Any:
-        found = real(*arguments)
-        calls.append(name)
-        if len(calls) == call and not Path(marker).exists():
-            Path(marker).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return found
-
-    setattr(place, name, deadly)
-
-
-@pytest.mark.parametrize(
-    ("module", "function", "calls"),
-    [("solve_held", "_solve", 2), ("held_rows", "gather", 1)],
-    ids=["while it solves", "while it reads rows"],
-)
-def test_killed_at_work(watcher, train, expected, address, tmp_path, module, function, calls):
-    watcher.run(arm, module, function, calls, str(tmp_path / "killed"))
-    assert train("dcd", tmp_path / "run", scheduler=address, solve_on="worker") == contents(expected("dcd"))
-    assert (tmp_path / "killed").exists()
-    if function == "_solve":  # the first rows were held, and had to be read again
-        assert sum(passes(tmp_path / "run")) > sum(passes(expected("dcd")))
-
-
-def test_killed_between_two_steps(watcher, train, expected, address, tmp_path, monkeypatch):
-    homes, killed = [], []
-    call = Pinned.call
-
-    def noted(self: Pinned, *arguments: Any) -> Any:
-        found = call(self, *arguments)
-        homes.append(self.address)
-        return found
-
-    def kill(event: Event) -> None:
-        if isinstance(event, StepProgress) and event.done and event.step == 1:
-            killed.append(homes[-1])
-            os.kill(watcher.run(os.getpid)[killed[0]], signal.SIGKILL)
-            while killed[0] in watcher.scheduler_info(n_workers=-1)["workers"]:
-                pass
-
-    monkeypatch.setattr(Pinned, "call", noted)
-    found = train("dcd", tmp_path / "run", scheduler=address, solve_on="worker", listen=kill)
-    assert found == contents(expected("dcd"))
-    assert homes[-1] not in killed
-
-
 # No row comes here
 
 
@@ -260,3 +207,56 @@ def test_spilled_to_disk_it_forgets_its_rows(data):
     again = pickle.loads(pickle.dumps(there))  # noqa: S301
     assert again.host.rows.size == 0
     assert again.answer(bits, work=lambda host: host.matrix().sum()) == (read, total)
+
+
+# A worker that dies
+
+
+def arm(module: str, name: str, call: int, marker: str) -> None:
+    """Let a worker die at the end of its n-th call of a function, unless one has already: the work is lost."""
+    place = {"solve_held": solve_held, "held_rows": held_rows}[module]
+    real, calls = getattr(place, name), []
+
+    def deadly(*arguments: Any) -> Any:
+        found = real(*arguments)
+        calls.append(name)
+        if len(calls) == call and not Path(marker).exists():
+            Path(marker).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    setattr(place, name, deadly)
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "calls"),
+    [("solve_held", "_solve", 2), ("held_rows", "gather", 1)],
+    ids=["while it solves", "while it reads rows"],
+)
+def test_killed_at_work(cluster, train, expected, tmp_path, module, function, calls):
+    cluster.watcher.run(arm, module, function, calls, str(tmp_path / "killed"))
+    assert train("dcd", tmp_path / "run", scheduler=cluster.address, solve_on="worker") == contents(expected("dcd"))
+    assert (tmp_path / "killed").exists()
+    if function == "_solve":  # the first rows were held, and had to be read again
+        assert sum(passes(tmp_path / "run")) > sum(passes(expected("dcd")))
+
+
+def test_killed_between_two_steps(cluster, train, expected, tmp_path, monkeypatch):
+    homes, killed = [], []
+    call = Pinned.call
+
+    def noted(self: Pinned, *arguments: Any) -> Any:
+        found = call(self, *arguments)
+        homes.append(self.address)
+        return found
+
+    def kill(event: Event) -> None:
+        if isinstance(event, StepProgress) and event.done and event.step == 1:
+            killed.append(homes[-1])
+            os.kill(cluster.watcher.run(os.getpid)[killed[0]], signal.SIGKILL)
+            until(lambda: killed[0] not in cluster.watcher.scheduler_info(n_workers=-1)["workers"])
+
+    monkeypatch.setattr(Pinned, "call", noted)
+    found = train("dcd", tmp_path / "run", scheduler=cluster.address, solve_on="worker", listen=kill)
+    assert found == contents(expected("dcd"))
+    assert homes[-1] not in killed
