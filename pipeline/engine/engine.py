@@ -43,9 +43,9 @@ class Engine:
         self.backend: Backend = connect(scheduler, workers)
         self.pinned: Pinned | None = None
         if solve_on == "worker":
-            from pipeline.engine.pinned import Pinned, cluster_of  # noqa: PLC0415 - distributed is slow to import
+            from pipeline.engine.pinned import Pinned  # noqa: PLC0415 - distributed is slow to import
 
-            self.pinned = Pinned(cluster_of(self.backend))
+            self.pinned = Pinned(self.backend)
 
     def reduce(
         self, function: Callable[..., R], shards: Sequence[T], merge: Callable[[Sequence[R]], R], *shared: Any

@@ -30,17 +30,12 @@ SECONDS_BETWEEN_LOOKS, SECONDS_TO_SEND = 2.0, 300.0
 LOST = (KilledWorker, CommClosedError, CancelledError, asyncio.CancelledError, TimeoutError, MemoryError)
 
 
-def cluster_of(backend: Backend) -> Cluster:
-    """Return the backend, which is a cluster's."""
-    assert isinstance(backend, Cluster)
-    return backend
-
-
 class Pinned:
     """Calls functions on one worker, with an object there as their first argument."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.client, self.name = cluster.client, cluster.name
+    def __init__(self, backend: Backend) -> None:
+        assert isinstance(backend, Cluster)
+        self.client, self.name = backend.client, backend.name
         self.need = 0
         self.address = ""
         self.kept: Future | None = None
