@@ -57,6 +57,10 @@ class Projection:
         """How large rows may be that newton solves for, with its scaled, transposed and multiplied copies."""
         return int(self.room / COPIES_NEWTON)
 
+    def on_worker(self, rows: int) -> int:
+        """What a process needs that does nothing but hold and solve for some of ``rows`` bytes of rows."""
+        return self.base + self.vectors + min(self.room, int(COPIES_NEWTON * rows))
+
 
 def project(
     n_rows: int, n_features: int, budget: int, workers: int = 1, processes: int = 0, in_process: bool = True

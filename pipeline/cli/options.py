@@ -56,6 +56,13 @@ scheduler_option = click.option(
     show_default=True,
     help="threads, processes, inline, or a Dask cluster by its address: tls://host:port, tcp://host:port.",
 )
+solve_on_option = click.option(
+    "--solve-on",
+    type=click.Choice(["client", "worker"]),
+    default="client",
+    show_default=True,
+    help="On a cluster: where the solver runs, and the rows it needs are held.",
+)
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:

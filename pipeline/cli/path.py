@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli.ingest import ingest_spec
-from pipeline.cli.options import Size, quiet_option, reading_options, scheduler_option, workers_option
+from pipeline.cli.options import (
+    Size,
+    quiet_option,
+    reading_options,
+    scheduler_option,
+    solve_on_option,
+    workers_option,
+)
 from pipeline.cli.progress import human_bytes, progress
 from pipeline.cli.table import table
 from pipeline.spec import RULES, SCORES, SOLVERS
@@ -82,6 +89,7 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--validation", metavar="DATA2", help="Score on these data."),
         scheduler_option,
         workers_option,
+        solve_on_option,
         reading_options,
         quiet_option,
         click.option("--json", "as_json", is_flag=True, help="Print the steps as JSON."),
@@ -125,7 +133,8 @@ def trained(
     names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select")
     settings |= {name: options[name] for name in names if name in options}
     spec = PathSpec(memory=options["memory"] or budget_for(out), **settings)
-    with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
+    where = options["scheduler"], options["workers"], options["solve_on"]
+    with progress(quiet) as listen, Engine(*where) as engine:
         source, judge = opened(data, options, listen), None
         if options["validation"]:
             judge = opened(options["validation"], options, listen)

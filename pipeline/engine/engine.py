@@ -11,24 +11,42 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import dask.bag as db
 
-from pipeline.engine.backends import Backend, connect
+from pipeline.engine.backends import SCHEDULERS, Backend, connect
 from pipeline.engine.shared import resolved
+from pipeline.errors import SpecError
+
+if TYPE_CHECKING:
+    from pipeline.engine.pinned import Pinned
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 FAN_IN = 8
+SOLVE_ON = ("client", "worker")
 
 
 class Engine:
-    """Runs passes. Use it as a context manager, or call ``close``."""
+    """Runs passes. Use it as a context manager, or call ``close``.
 
-    def __init__(self, scheduler: str = "threads", workers: int | None = None) -> None:
+    ``solve_on`` says where work goes that is no pass: to this process ("client"), or to the one ``pinned`` worker of a
+    cluster ("worker").
+    """
+
+    def __init__(self, scheduler: str = "threads", workers: int | None = None, solve_on: str = "client") -> None:
+        if solve_on not in SOLVE_ON:
+            raise SpecError(f"unknown place to solve {solve_on!r}; there are {', '.join(SOLVE_ON)}")
+        if solve_on == "worker" and scheduler in SCHEDULERS:
+            raise SpecError(f"{scheduler} has no worker to solve on; give --scheduler an address, or --solve-on client")
         self.backend: Backend = connect(scheduler, workers)
+        self.pinned: Pinned | None = None
+        if solve_on == "worker":
+            from pipeline.engine.pinned import Pinned  # noqa: PLC0415 - distributed is slow to import
+
+            self.pinned = Pinned(self.backend)
 
     def reduce(
         self, function: Callable[..., R], shards: Sequence[T], merge: Callable[[Sequence[R]], R], *shared: Any

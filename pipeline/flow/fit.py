@@ -21,7 +21,7 @@ from pipeline.sizes import bytes_of
 from pipeline.spec import PathSpec
 
 
-def fit_path(
+def fit_path(  # noqa: PLR0913 - all but one are keywords
     data: Dataset | str | Path,
     *,
     out: str | Path | None = None,
@@ -30,6 +30,7 @@ def fit_path(
     grid: Sequence[float] | None = None,
     scheduler: str = "threads",
     workers: int | None = None,
+    solve_on: str = "client",
     listen: Listener = silent,
     reference: StepView | None = None,
     **settings: Any,
@@ -39,7 +40,8 @@ def fit_path(
     ``settings`` are those of ``PathSpec``: c_max, epsilon, tol, rule, solver, class_weight, holdout, cv, select ... A
     run in ``out`` that was interrupted is continued; without ``out`` the models live as long as the result or any of
     its steps. ``memory`` is a number of bytes or a text such as "2GB", by default what the run in ``out`` had, or half
-    of the machine's. ``reference``, a step of any run, is where the first step starts from.
+    of the machine's. ``reference``, a step of any run, is where the first step starts from. On a cluster the solver
+    runs here, or with ``solve_on="worker"`` on one of the workers; the models are the same, to the bit.
     """
     source = data if isinstance(data, Dataset) else open_dataset(data)
     judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
@@ -47,7 +49,7 @@ def fit_path(
     spec = PathSpec(memory=budget, grid=None if grid is None else tuple(map(float, grid)), **settings)
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-")) if out is None else Path(out)
     try:
-        with Engine(scheduler, workers) as engine:
+        with Engine(scheduler, workers, solve_on) as engine:
             run = train_run(engine, source, spec, folder, judge, listen, reference)
     except BaseException:
         if out is None:

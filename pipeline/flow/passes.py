@@ -73,8 +73,8 @@ def gather(
 ) -> Gathered:
     """Gather the rows where the boolean mask ``selected`` is true, in row order.
 
-    The rows' lengths and whether values need 64 bits come from a first look at the data unless they are given. Then the
-    result is sized exactly and filled: in place by tasks of this process, piece by piece from elsewhere.
+    The rows' lengths, and whether values need 64 bits, come from a first look at the data unless they are given. Then
+    the result is sized exactly and filled: in place by tasks of this process, piece by piece from elsewhere.
     """
     if selected.shape != (data.n_rows,) or selected.dtype != np.bool_:
         raise ValueError(f"the mask must be boolean with {data.n_rows} entries")
@@ -84,8 +84,9 @@ def gather(
     else:
         sizes = [_size(lengths[s.first_row : s.first_row + s.n_rows], s, selected, wide) for s in shards]
     n, nnz = (sum(size[k] for size in sizes) for k in (0, 1))
+    wide = any(size[2] for size in sizes) if wide is None else wide
     index_type = np.int32 if nnz <= np.iinfo(np.int32).max else np.int64
-    values = np.empty(nnz, np.float64 if any(size[2] for size in sizes) else np.float32)
+    values = np.empty(nnz, np.float64 if wide else np.float32)
     out = np.zeros(n + 1, index_type), np.empty(nnz, index_type), values
     about = np.empty(n, np.int8), np.empty(n), np.empty(n)
     places, row, entry = [], 0, 0

@@ -24,15 +24,19 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Listener, Note, StepProgress, silent
+from pipeline.flow.held_rows import ROW_BYTES, entry_bytes
 from pipeline.flow.linear_model import trained_on
 from pipeline.flow.memory_meter import MemoryMeter
 from pipeline.flow.model_file import StoredModel
 from pipeline.flow.passes import products, row_sum
 from pipeline.flow.point import Certifier, Point
 from pipeline.flow.reference import reference_point
+from pipeline.flow.remote_host import RemoteHost
 from pipeline.flow.row_arrays import RowArrays, collect
+from pipeline.flow.row_host import LocalHost, RowHost
 from pipeline.flow.run_directory import Run, RunWriter, StepView, open_run, writing
 from pipeline.flow.score import best, scores
+from pipeline.flow.solve_held import Method
 from pipeline.flow.solve_rows import RowSolver
 from pipeline.flow.step import Clock, Step, Stepper
 from pipeline.flow.working_rows import WorkingRows
@@ -60,6 +64,8 @@ def run_path(
     where = engine.backend
     processes = where.workers if where.name == "processes" else 0
     projection = project(data.n_rows, data.n_features, spec.memory, where.workers, processes, where.in_process)
+    if engine.pinned is not None:
+        engine.pinned.reserve(projection.on_worker(entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows))
     about = describe_data(data) | ({"validation": validation.fingerprint} if validation else {})
     if reference is not None:
         found = {"c": reference.c, "fingerprint": reference.fingerprint, "model": reference.model.digest()}
@@ -117,7 +123,10 @@ class PathRun:
         scratch = self.writer.scratch() if self.projection.scratch else None
         with collect(self.engine, self.data, self.spec, scratch) as arrays:
             self._set_up(arrays)
-            self._walk()
+            try:
+                self._walk()
+            finally:
+                self.working.release()
         found = [step.get("scores") for step in self.writer.steps]
         earlier = self.writer.header.get("seconds", 0.0)
         self.writer.update(
@@ -133,9 +142,9 @@ class PathRun:
         if spec.solver == "liblinear" and _uneven(arrays):
             raise SpecError("LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton")
         self.arrays = arrays
-        self.working = WorkingRows(self.engine, data, arrays, self.projection.working_set)
+        self.working = WorkingRows(self._host(), arrays, self.projection.working_set)
         self.certifier = Certifier(self.engine, data, arrays, self.working, spec.rule)
-        solver = RowSolver(self.working, spec.solver, spec.shrink, self.projection)
+        solver = RowSolver(self.working, Method(spec.solver, spec.shrink, self.projection))
         self.stepper = Stepper(arrays, self.certifier, solver, spec)
         self.cost_sum: np.ndarray | None = None
         if "c_min" not in self.writer.header:
@@ -146,6 +155,11 @@ class PathRun:
         self.c_min = self.writer.header["c_min"] or math.inf
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
+
+    def _host(self) -> RowHost:
+        if self.engine.pinned is not None:
+            return RemoteHost(self.engine.pinned, self.data, self.arrays.wide)
+        return LocalHost(self.engine, self.data, self.arrays.wide, self.arrays.lengths)
 
     def _walk(self) -> None:
         last, outlook = self._resumed() if self.writer.steps else (None, Outlook())

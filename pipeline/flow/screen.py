@@ -19,6 +19,7 @@ from pipeline.files import replacing
 from pipeline.flow.point import Certifier, Point, bounds_of
 from pipeline.flow.reference import reference_point
 from pipeline.flow.row_arrays import RowArrays, collect
+from pipeline.flow.row_host import LocalHost
 from pipeline.flow.run_directory import StepView
 from pipeline.flow.working_rows import WorkingRows
 from pipeline.maths.regions import Region
@@ -66,7 +67,7 @@ def screening(
         raise SpecError(f"C must be a positive finite number, not {c!r}")
     plan = project(data.n_rows, data.n_features, memory or default_budget(), engine.backend.workers)
     with collect(engine, data, spec, Path(step.model.path).parent if plan.scratch else None) as arrays:
-        working = WorkingRows(engine, data, arrays, plan.working_set)
+        working = WorkingRows(LocalHost(engine, data, arrays.wide, arrays.lengths), arrays, plan.working_set)
         certifier = Certifier(engine, data, arrays, working, rule)
         point = reference_point(certifier, step, spec)
         yield Screening(c, arrays, point.region(c, rule), point)

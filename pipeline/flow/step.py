@@ -164,7 +164,7 @@ class Stepper:
 
     def reading(self) -> tuple[int, int]:
         """Return the passes so far, and the nonzeros read besides."""
-        return self.certifier.passes, self.solver.working.read
+        return self.certifier.passes, self.solver.working.host.read
 
     def facts(self, ref: Point, point: Point, counts: Counter[int], begun: tuple[int, int]) -> dict[str, object]:
         """Return what ``steps.jsonl`` says of a point; ``begun`` is what had been read before it."""
@@ -174,7 +174,7 @@ class Stepper:
             alpha, u = rows.alpha[part], point.c * rows.costs[part]
             free += int(np.count_nonzero((alpha > 0.0) & (alpha < u)))
             upper += int(np.count_nonzero((alpha == u) & (u > 0.0)))
-        read = (self.solver.working.read - begun[1]) / max(1, self.solver.working.data.nnz)
+        read = (self.solver.working.host.read - begun[1]) / max(1, self.certifier.data.nnz)
         found = point.certificate
         return {
             "c": point.c,

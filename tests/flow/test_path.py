@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import pipeline
 from pipeline.budget import Projection
 from pipeline.errors import SolverError, SpecError
-from pipeline.flow import solve_rows
+from pipeline.flow import solve_held
 from pipeline.flow.solve_rows import RowSolver
 from pipeline.spec import RULES, SOLVERS
 from tests.flow.worlds import ROUNDING, World, check_run, plain_world, write_shards
@@ -173,13 +173,13 @@ class TestOneOptimum:
         """Room for a few rows only: blocks, round and round, and still the same certificates."""
         monkeypatch.setattr(Projection, "working_set", property(lambda self: 20 * (64 + 12 * 8)))
         blocks = []
-        few_sweeps = solve_rows._few_sweeps
+        few_sweeps = solve_held._few_sweeps
 
         def counted(problem, *rest):
             blocks.append(problem.u.size)
             return few_sweeps(problem, *rest)
 
-        monkeypatch.setattr(solve_rows, "_few_sweeps", counted)
+        monkeypatch.setattr(solve_held, "_few_sweeps", counted)
         grid = GRID if predict else GRID[:4]
         run = pipeline.fit_path(data, grid=grid, tol=1e-3, solver=solver, predict=predict, scheduler="inline")
         check_run(world, run)

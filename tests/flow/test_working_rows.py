@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,11 @@ from hypothesis import strategies as st
 
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
+from pipeline.flow.held_rows import ROW_BYTES
 from pipeline.flow.model_file import StoredModel, write_model
 from pipeline.flow.row_arrays import collect
-from pipeline.flow.working_rows import ROW_BYTES, WorkingRows
+from pipeline.flow.row_host import LocalHost
+from pipeline.flow.working_rows import WorkingRows
 from pipeline.spec import PathSpec
 from tests.flow.worlds import World, plain_world, write_shards
 
@@ -27,16 +31,16 @@ def sparse_world(wide: bool) -> World:
 
 @pytest.fixture(scope="module", params=["float32", "float64"])
 def setting(request, tmp_path_factory):
-    """A world, its shards, an engine and the facts of its rows."""
+    """A world, a new host of its rows, and their facts."""
     world = sparse_world(request.param == "float64")
     data = write_shards(tmp_path_factory.mktemp("rows") / "shards", world, [11, 12, 40])
     with Engine("inline") as engine, collect(engine, data, PathSpec(), None) as arrays:
         assert arrays.wide == (request.param == "float64")
-        yield world, data, engine, arrays
+        yield world, partial(LocalHost, engine, data, arrays.wide, arrays.lengths), arrays
 
 
 def check_held(world: World, working: WorkingRows) -> None:
-    np.testing.assert_array_equal(working.matrix().toarray(), world.z[working.rows])
+    np.testing.assert_array_equal(working.host.matrix().toarray(), world.z[working.rows])
     coefficients = np.arange(1.0, working.rows.size + 1)
     out = np.ones(D)
     working.add_to(out, coefficients)
@@ -46,25 +50,25 @@ def check_held(world: World, working: WorkingRows) -> None:
 @settings(max_examples=40)
 @given(masks=st.lists(st.tuples(st.integers(0, 2**32), st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0])), max_size=6))
 def test_hold_is_exactly_what_was_asked_for(setting, masks):
-    world, data, engine, arrays = setting
-    working = WorkingRows(engine, data, arrays, limit=10**9)
+    world, new_host, arrays = setting
+    working = WorkingRows(new_host(), arrays, limit=10**9)
     check_held(world, working)
     for seed, share in masks:
         wanted = np.random.default_rng(seed).random(N) < share
-        before, held = working.read, working.rows
+        before, held = working.host.read, working.rows
         working.hold(wanted)
         np.testing.assert_array_equal(working.rows, np.flatnonzero(wanted))
         check_held(world, working)
         new = np.count_nonzero(world.z[np.setdiff1d(working.rows, held)])
-        assert working.read - before in (new, np.count_nonzero(world.z[wanted]))
+        assert working.host.read - before in (new, np.count_nonzero(world.z[wanted]))
     working.release()
     check_held(world, working)
 
 
 @given(seed=st.integers(0, 2**32), share=st.sampled_from([0.0, 0.2, 1.0]), limit=st.sampled_from([1, 200, 1000, 10**6]))
 def test_blocks_cover_a_mask_and_fit(setting, seed, share, limit):
-    world, data, engine, arrays = setting
-    working = WorkingRows(engine, data, arrays, limit)
+    world, new_host, arrays = setting
+    working = WorkingRows(new_host(), arrays, limit)
     wanted = np.random.default_rng(seed).random(N) < share
     blocks = list(working.blocks(wanted))
     np.testing.assert_array_equal(np.sum(blocks, axis=0) if blocks else np.zeros(N), wanted)
@@ -74,16 +78,16 @@ def test_blocks_cover_a_mask_and_fit(setting, seed, share, limit):
         size = entry * np.count_nonzero(world.z[block]) + ROW_BYTES * np.count_nonzero(block)
         assert working.fits(block) == (size <= limit)
         working.hold(block)
-        assert working.bytes == size
+        assert working.host.bytes == size
     order = [int(row) for block in blocks for row in np.flatnonzero(block)]
     assert order == sorted(order)
 
 
 @given(seed=st.integers(0, 2**32), held=st.sampled_from([0.0, 0.3]), limit=st.sampled_from([200, 1000, 3000, 10**6]))
 def test_visit_covers_a_mask_whatever_is_held(setting, seed, held, limit):
-    world, data, engine, arrays = setting
+    world, new_host, arrays = setting
     rng = np.random.default_rng(seed)
-    working = WorkingRows(engine, data, arrays, limit)
+    working = WorkingRows(new_host(), arrays, limit)
     first = rng.random(N) < held
     first &= working.fits(first)
     working.hold(first)

@@ -1,0 +1,130 @@
+"""An object on one worker of a Dask cluster, kept from call to call: for work that belongs where its data are.
+
+It is the result of a task, and lives as long as its future: it goes when the client lets go of it, or dies. Nobody
+relies on what it remembers. It can be built on any worker, and every call brings all that it needs: so when its worker
+dies, another one is chosen and the call repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+from distributed import Future, KilledWorker, get_worker
+from distributed.comm import CommClosedError
+
+from pipeline.engine.backends import Backend
+from pipeline.engine.cluster import SECONDS_FOR_WORKERS, Cluster
+from pipeline.errors import BudgetError, EngineError, SieveError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+MOST_ATTEMPTS = 5
+SHARE_OF_WORKER = 0.6  # of its memory limit: from 70 % on Dask takes measures
+SECONDS_BETWEEN_LOOKS, SECONDS_TO_SEND = 2.0, 300.0
+LOST = (KilledWorker, CommClosedError, CancelledError, asyncio.CancelledError, TimeoutError, MemoryError)
+
+
+class Pinned:
+    """Calls functions on one worker, with an object there as their first argument."""
+
+    def __init__(self, backend: Backend) -> None:
+        assert isinstance(backend, Cluster)
+        self.client, self.name = backend.client, backend.name
+        self.need = 0
+        self.address = ""
+        self.kept: Future | None = None
+
+    def reserve(self, need: int) -> None:
+        """Choose a worker that may use ``need`` bytes, or say with both numbers that none may."""
+        self.need = need
+        self.address = self._choose(set(), patience=0.0)
+
+    def call(self, build: Callable[..., T], function: Callable[..., R], *arguments: Any) -> R:
+        """Return function(object, *arguments), where build(threads=...) makes the object if the worker has none.
+
+        The worker and all it knows may be lost at any moment: then all of this happens again on another.
+        """
+        lost: set[str] = set()
+        for _ in range(MOST_ATTEMPTS):
+            if lost:
+                self.release()
+                self.address = self._choose(lost, SECONDS_FOR_WORKERS)
+            try:
+                return self._attempt(build, function, arguments)
+            except SieveError:
+                raise
+            except LOST as error:
+                reason = error
+                lost.add(self.address)
+        raise EngineError(
+            f"the worker that solves was lost {MOST_ATTEMPTS} times in a row, last {self.address} "
+            f"({type(reason).__name__}; out of memory or killed); give workers more memory, or use --solve-on client"
+        ) from reason
+
+    def release(self) -> None:
+        """Let go of the object."""
+        if self.kept is not None:
+            self.kept.release()
+            self.kept = None
+
+    def _attempt(self, build: Callable[..., T], function: Callable[..., R], arguments: tuple[Any, ...]) -> R:
+        here = {"workers": [self.address], "allow_other_workers": False, "pure": False}
+        if self.kept is None:
+            self.kept = self.client.submit(_build, build, **here)
+        return self._result(self.client.submit(function, self.kept, *self._send(arguments), **here))
+
+    def _send(self, arguments: tuple[Any, ...]) -> list[Future]:
+        """Send arrays and the like to the worker, apart from any task; they go when the call is over."""
+        if not arguments:
+            return []
+        try:
+            return self.client.scatter(list(arguments), [self.address], hash=False, timeout=SECONDS_FOR_WORKERS)
+        except (KeyError, OSError) as error:  # of the address: the worker went a moment ago, or takes nothing more
+            raise CommClosedError from error
+
+    def _result(self, future: Future) -> Any:
+        """Wait for as long as the worker is there."""
+        while not future.done():
+            try:
+                future.exception(timeout=SECONDS_BETWEEN_LOOKS)
+            except TimeoutError:
+                if self.address not in self._workers():
+                    raise CommClosedError from None
+        return future.result(timeout=SECONDS_TO_SEND)
+
+    def _choose(self, lost: set[str], patience: float) -> str:
+        """Return the worker that may use most memory, rather not one that was lost; wait for one if there is none."""
+        end = time.monotonic() + patience
+        while True:
+            rooms = {address: SHARE_OF_WORKER * limit or math.inf for address, limit in self._workers().items()}
+            fit = {address for address, room in rooms.items() if room >= self.need}
+            if fit:
+                return max(fit - lost or fit, key=lambda address: (rooms[address], address))
+            if time.monotonic() >= end:
+                raise self._no_worker(max(rooms.values(), default=0.0))
+            time.sleep(0.1)
+
+    def _no_worker(self, largest: float) -> SieveError:
+        if not largest:
+            return EngineError(f"the Dask cluster at {self.name} has no workers left; start some and run again")
+        return BudgetError(
+            f"solving on a worker may take {self.need / 1e6:,.0f} MB, but the largest can give {largest / 1e6:,.0f} MB "
+            f"({SHARE_OF_WORKER:.0%} of its limit); lower --memory, give workers more, or use --solve-on client"
+        )
+
+    def _workers(self) -> dict[str, int]:
+        """Return the memory limits of the workers there are, 0 for none; a client that lost its scheduler is empty."""
+        about = self.client.scheduler_info(n_workers=-1)
+        if "workers" not in about:
+            raise EngineError(f"the Dask scheduler at {self.name} is gone; run again when it is back")
+        return {address: worker["memory_limit"] for address, worker in about["workers"].items()}
+
+
+def _build(build: Callable[..., T]) -> T:
+    return build(threads=get_worker().state.nthreads)
