@@ -2,8 +2,8 @@
 
     python cluster.py JOB.yaml --certificates DIR [--workers 4] [--print-script]
 
-The cluster speaks TLS with the credentials in DIR (``certificates.sh``), which every node has to see, as it has to see the
-store of job.yaml. Workers that SLURM starts late join late. The exit code is the one of ``svmsieve nightly``.
+The cluster speaks TLS with the credentials in DIR (``certificates.sh``). Every node has to see DIR and the store of
+job.yaml. Workers that SLURM starts late join late. The exit code is the one of ``svmsieve nightly``.
 """
 
 from __future__ import annotations

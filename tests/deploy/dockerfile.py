@@ -69,7 +69,9 @@ def in_context(path: str, rules: list[str]) -> bool:
     for rule in rules:
         pattern = rule.removeprefix("!")
         forms = (pattern, pattern.removeprefix("**/"), pattern.replace("**/", "*/"))
-        if any(fnmatch.fnmatchcase(part, form) and ("/" in form or "/" not in part) for part in above for form in forms):
+        if any(
+            fnmatch.fnmatchcase(part, form) and ("/" in form or "/" not in part) for part in above for form in forms
+        ):
             inside = rule.startswith("!")
     return inside
 
@@ -88,7 +90,9 @@ class Replay:
             self._tool(name, f'echo {name} "$@" >> {self.notes}')
         rules = (REPOSITORY / ".dockerignore").read_text().splitlines()
         self.rules = [rule for rule in rules if rule and not rule.startswith("#")]
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))
+        }
         self.machine = inherited | {"PATH": f"{self.tools}:{os.environ['PATH']}", "PIP_NO_COMPILE": "1"}
 
     def build(self) -> None:
