@@ -2,7 +2,7 @@
 
     pip install dask-kubernetes && python -m tests.bench.dask_operator
 
-Not in the test suite: dask-kubernetes brings four Kubernetes clients, which take longer to install than the tests to run.
+Not in the test suite: dask-kubernetes brings four Kubernetes clients, which take half a minute to install.
 """
 
 from __future__ import annotations

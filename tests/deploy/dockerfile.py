@@ -1,34 +1,19 @@
-"""A Dockerfile read as steps, and done without Docker: its stages in a folder, its Python in a fresh venv.
-
-    python -m tests.deploy.dockerfile FOLDER [ENTRYPOINT ARGUMENTS ...]
-
-What differs from a build: the base image is this machine with the Python that runs this, absolute folders lie below
-FOLDER, and what needs root (``useradd``, ``chown``) is noted, not done. A stage is moved aside when it ends, so that the
-next has only what it copies, and the build stage is gone before the entrypoint runs.
-"""
+"""A Dockerfile and a .dockerignore, read."""
 
 from __future__ import annotations
 
 import fnmatch
-import json
-import os
-import re
 import shlex
-import shutil
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
 
 REPOSITORY = Path(__file__).parents[2]
-NEEDS_ROOT = ("useradd", "chown")
-OURS = re.compile(r"(?<![\w.:/-])/(?=(?:src|wheels|opt/svmsieve|data|certs|var/cache/svmsieve)\b)")
 
 
 @dataclass
 class Stage:
-    """What follows a FROM."""
+    """What follows a FROM: (keyword, rest of the line) a step."""
 
     base: str
     name: str
@@ -62,112 +47,25 @@ def read_dockerfile(path: Path = REPOSITORY / "deploy" / "Dockerfile") -> list[S
     return stages
 
 
-def in_context(path: str, rules: list[str]) -> bool:
-    """Tell whether .dockerignore lets a file in: the last rule that matches it or a folder above it decides."""
-    above = ["/".join(path.split("/")[:depth]) for depth in range(1, path.count("/") + 2)]
-    inside = True
-    for rule in rules:
-        pattern = rule.removeprefix("!")
-        forms = (pattern, pattern.removeprefix("**/"), pattern.replace("**/", "*/"))
-        if any(
-            fnmatch.fnmatchcase(part, form) and ("/" in form or "/" not in part) for part in above for form in forms
-        ):
-            inside = rule.startswith("!")
-    return inside
+class Context:
+    """What .dockerignore lets into the build: the last rule that matches a file or a folder above it decides."""
 
+    def __init__(self, path: Path = REPOSITORY / ".dockerignore") -> None:
+        self.rules = [rule for rule in path.read_text().splitlines() if rule and not rule.startswith("#")]
 
-class Replay:
-    """The steps of a Dockerfile, done below a folder."""
+    def holds(self, path: Path) -> bool:
+        """Tell whether a file, by its path in the repository, is in the context."""
+        verdicts = [rule.startswith("!") for rule in self.rules if _matches(rule.removeprefix("!"), path)]
+        return verdicts[-1] if verdicts else True
 
-    def __init__(self, folder: Path) -> None:
-        self.root, self.aside, self.tools = folder / "image", folder / "stages", folder / "tools"
-        self.noted: list[str] = []
-        self.notes = folder / "needs-root.txt"
-        self.tools.mkdir(parents=True)
-        for name, line in (("python", f'exec {sys.executable} "$@"'), ("pip", f'exec {sys.executable} -m pip "$@"')):
-            self._tool(name, line)
-        for name in NEEDS_ROOT:
-            self._tool(name, f'echo {name} "$@" >> {self.notes}')
-        rules = (REPOSITORY / ".dockerignore").read_text().splitlines()
-        self.rules = [rule for rule in rules if rule and not rule.startswith("#")]
-        inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))
-        }
-        self.machine = inherited | {"PATH": f"{self.tools}:{os.environ['PATH']}", "PIP_NO_COMPILE": "1"}
-
-    def build(self) -> None:
-        """Do all stages; what is left in the folder is the last one's."""
-        for stage in read_dockerfile():
-            if self.root.exists():
-                self.root.rename(self.aside / previous.name)
-            self.aside.mkdir(exist_ok=True)
-            self.root.mkdir()
-            self._do(stage)
-            previous = stage
-        self.final = previous
-        shutil.rmtree(self.aside)
-
-    def run(self, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-        """Run the entrypoint as a container would, in its working folder with its variables and nothing else."""
-        environment = self.here(self.final.environment({"PATH": "/usr/bin:/bin"}))
-        command = [*json.loads(self.final.last("ENTRYPOINT")), *(arguments or json.loads(self.final.last("CMD")))]
-        program = shutil.which(command[0], path=environment["PATH"])
-        assert program and Path(program).is_relative_to(self.root), f"{command[0]} is not in the image"
-        work = self.here({"": self.final.last("WORKDIR")})[""]
-        return subprocess.run(
-            [program, *command[1:]], env=environment, cwd=work, text=True, capture_output=True, check=False, **options
-        )
-
-    def here(self, values: dict[str, str]) -> dict[str, str]:
-        """Move the image's folders below ours."""
-        return {name: OURS.sub(f"{self.root}/", value) for name, value in values.items()}
-
-    def _do(self, stage: Stage) -> None:
-        work = self.root
-        for keyword, value in stage.steps:
-            said = OURS.sub(f"{self.root}/", value)
-            if keyword == "WORKDIR":
-                work = Path(said)
-                work.mkdir(parents=True, exist_ok=True)
-            elif keyword == "COPY":
-                self._copy(value, work)
-            elif keyword == "RUN":
-                environment = self.here(stage.environment(self.machine))
-                subprocess.run(["sh", "-euc", said], cwd=work, env=environment, check=True, stdin=subprocess.DEVNULL)
-            else:
-                assert keyword in ("ENV", "ARG", "USER", "ENTRYPOINT", "CMD"), f"{keyword} is not replayed"
-
-    def _copy(self, value: str, work: Path) -> None:
-        *sources, target = value.split()
-        stage = sources.pop(0).removeprefix("--from=") if sources[0].startswith("--from=") else None
-        into = work / OURS.sub(f"{self.root}/", target)
-        for source in sources:
-            found = self.aside / stage / source.lstrip("/") if stage else REPOSITORY / source
-            to = into if found.is_dir() else into / found.name
-            shutil.copytree(found, to, symlinks=True, ignore=None if stage else self._ignored) if found.is_dir() else (
-                shutil.copy2(found, to)
-            )
-            assert stage or in_context(source, self.rules), f".dockerignore keeps {source} out"
-
-    def _ignored(self, folder: str, names: list[str]) -> list[str]:
+    def ignored(self, folder: str, names: list[str]) -> list[str]:
+        """Name what is left out of a folder, as shutil.copytree asks."""
         base = Path(folder).relative_to(REPOSITORY)
-        return [name for name in names if not in_context((base / name).as_posix(), self.rules)]
-
-    def _tool(self, name: str, line: str) -> None:
-        tool = self.tools / name
-        tool.write_text(f"#!/bin/sh\n{line}\n")
-        tool.chmod(0o755)
+        return [name for name in names if not self.holds(base / name)]
 
 
-def main() -> None:
-    """Replay the Dockerfile and run its entrypoint."""
-    replay = Replay(Path(sys.argv[1]))
-    replay.build()
-    result = replay.run(*sys.argv[2:])
-    sys.stdout.write(result.stdout)
-    sys.stderr.write(result.stderr)
-    sys.exit(result.returncode)
-
-
-if __name__ == "__main__":
-    main()
+def _matches(pattern: str, path: Path) -> bool:
+    """Match as Docker does: from the top, or with **/ anywhere; a folder stands for all in it."""
+    if pattern.startswith("**/"):
+        return any(fnmatch.fnmatchcase(part, pattern[3:]) for part in path.parts)
+    return fnmatch.fnmatchcase(path.parts[0], pattern)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import shlex
 import socket
@@ -194,13 +195,10 @@ def test_slurm(world):
     assert make_certificates(home / "certs").returncode == 0
 
     script = (DEPLOY / "slurm" / "nightly.sbatch").read_text()
-    assert script.count("--workers 4 --cores 4") == 1
+    size, small = "--workers 4 --cores 4", "--workers 1 --cores 2 --interface lo --local-directory ."
+    assert script.count(size) == 1
     here = home / "nightly.sbatch"
-    here.write_text(
-        script.replace(
-            "--workers 4 --cores 4", f"--workers 1 --cores 2 --interface lo --local-directory {world.root}/tmp"
-        )
-    )
+    here.write_text(script.replace(size, small))
     environment = world.image_environment() | {"SVMSIEVE_HOME": str(home), "PATH": f"{tools}:/usr/bin:/bin"}
     environment = {name: value for name, value in environment.items() if not name.startswith("DASK_")}
     log = world.root / "nightly.log"
@@ -213,7 +211,7 @@ def test_slurm(world):
     assert "#SBATCH --mem=15G" in lines
     assert "#SBATCH -t 06:00:00" in lines
     (worker,) = (shlex.split(line) for line in lines if "dask_worker" in line)
-    options = dict(zip(worker, worker[1:], strict=False))
+    options = dict(itertools.pairwise(worker))
     assert worker[3].startswith("tls://127.0.0.1:")
     assert options["--protocol"] == "tls://"
     assert options["--tls-ca-file"] == str(home / "certs" / "ca.pem")

@@ -28,11 +28,13 @@ from tests.deploy.dockerfile import REPOSITORY, read_dockerfile
 
 DEPLOY = REPOSITORY / "deploy"
 PORTS = range(8786, 8790)
+FOLDERS = ("data/incoming", "certs", "tmp", "etc/svmsieve", "opt", "var/cache/svmsieve", "var/lib/svmsieve")
 SECONDS = 120
+FEATURES = 12
 SMALL = {"c_max": 1.0, "epsilon": 0.5, "tol": 1e-2}
 _FOLDERS = r"(?:data|certs|certificates\.sh|tmp|opt/svmsieve|etc/svmsieve|var/(?:cache|lib)/svmsieve)"
 _FOLDER = re.compile(rf"(?<![\w.:/-])/(?={_FOLDERS}(?:[/'\"\s]|$))")
-_PORT = re.compile(r"(?<![\w.])(%s)(?!\w)" % "|".join(map(str, PORTS)))
+_PORT = re.compile(rf"(?<![\w.])({'|'.join(map(str, PORTS))})(?!\w)")
 
 
 @dataclass
@@ -44,15 +46,7 @@ class World:
     names: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for folder in (
-            "data/incoming",
-            "certs",
-            "tmp",
-            "etc/svmsieve",
-            "opt",
-            "var/cache/svmsieve",
-            "var/lib/svmsieve",
-        ):
+        for folder in FOLDERS:
             (self.root / folder).mkdir(parents=True)
         (self.root / "opt" / "svmsieve").symlink_to(sys.prefix)
         self.shift = next(shift for shift in _shifts() if _all_free(PORTS, shift))
@@ -87,7 +81,7 @@ class World:
         return [found, *rest]
 
     def image_environment(self) -> dict[str, str]:
-        """Return what the image sets. Compiled kernels are shared with the other tests: each world would take a minute."""
+        """Return what the image sets, but for the folder of compiled kernels: all tests share one, to save minutes."""
         image = read_dockerfile()[-1].environment({})
         return {k: self.said(v, "image") for k, v in image.items() if k not in ("PATH", "NUMBA_CACHE_DIR")}
 
@@ -102,17 +96,13 @@ class World:
         return self.names.setdefault(name.removeprefix("svmsieve-"), len(self.names) + 1)
 
 
-FEATURES = 12
-
-
 def write_clicks(path: Path, rows: int = 200, seed: int = 0) -> None:
     """Write rows as svmlight text; the label is a noisy linear function of them."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((rows, FEATURES))
     y = x @ np.linspace(-1, 1, FEATURES) + 0.2 * rng.standard_normal(rows) > 0
-    lines = (
-        f"{int(t)} " + " ".join(f"{j + 1}:{v:.4f}" for j, v in enumerate(row)) for t, row in zip(y, x, strict=True)
-    )
+    texts = (" ".join(f"{j + 1}:{value:.4f}" for j, value in enumerate(row)) for row in x)
+    lines = (f"{int(label)} {text}" for label, text in zip(y, texts, strict=True))
     with gzip.open(path, "wt") as file:
         file.write("\n".join(lines) + "\n")
 
