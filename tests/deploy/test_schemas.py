@@ -250,3 +250,10 @@ def test_systemd_accepts_the_units(tmp_path):
     (tmp_path / UNITS[0]).write_text((tmp_path / UNITS[0]).read_text().replace("MemoryMax=6G", "MemoryMax=six"))
     spoiled = subprocess.run([*verify, *units], capture_output=True, text=True, check=False)
     assert "six" in spoiled.stderr
+
+
+def test_the_guide_names_files_that_are_there():
+    guide = (DEPLOY / "README.md").read_text()
+    named = re.findall(r"\]\((?!http)([^)]+)\)", guide) + re.findall(r"(?<![\w/])deploy/([\w./-]+)", guide)
+    assert len(named) > 15
+    assert [name for name in named if not list(DEPLOY.glob(f"{name}*"))] == []
