@@ -43,7 +43,10 @@ def arguments() -> argparse.Namespace:
 
 def tls(directory: Path) -> Security:
     """Return the credentials for all three roles."""
-    ca, cert, key = (str((directory / name).resolve(strict=True)) for name in ("ca.pem", "cert.pem", "key.pem"))
+    try:
+        ca, cert, key = (str((directory / name).resolve(strict=True)) for name in ("ca.pem", "cert.pem", "key.pem"))
+    except FileNotFoundError as error:
+        sys.exit(f"cluster.py: {error.filename}: is not there; make it with certificates.sh {directory}")
     shared = {f"tls_{role}_cert": cert for role in ROLES} | {f"tls_{role}_key": key for role in ROLES}
     return Security(require_encryption=True, tls_ca_file=ca, **shared)
 
@@ -92,7 +95,12 @@ def main() -> int:
             return 0
         slurm.scale(jobs=options.workers)
         with Client(slurm, set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=options.queued)
+            try:
+                client.wait_for_workers(1, timeout=options.queued)
+            except TimeoutError:
+                sys.exit(
+                    f"cluster.py: SLURM has started no worker in {options.queued:g} s; see squeue and {options.logs}"
+                )
         svmsieve = Path(sys.executable).with_name("svmsieve")
         command = [svmsieve, "nightly", options.job, "--scheduler", slurm.scheduler_address]
         return subprocess.run(command, env=os.environ | credentials(security), check=False).returncode

@@ -31,6 +31,7 @@ PORTS = range(8786, 8790)
 FOLDERS = ("data/incoming", "certs", "tmp", "etc/svmsieve", "opt", "var/cache/svmsieve", "var/lib/svmsieve")
 SECONDS = 120
 FEATURES = 12
+CHANCE = random.SystemRandom()  # two runs of the tests at the same time are not to meet
 SMALL = {"c_max": 1.0, "epsilon": 0.5, "tol": 1e-2}
 _FOLDERS = r"(?:data|certs|certificates\.sh|tmp|opt/svmsieve|etc/svmsieve|var/(?:cache|lib)/svmsieve)"
 _FOLDER = re.compile(rf"(?<![\w.:/-])/(?={_FOLDERS}(?:[/'\"\s]|$))")
@@ -42,7 +43,7 @@ class World:
     """A folder that stands for the file systems of all containers, and what their names and ports are here."""
 
     root: Path
-    network: int = field(default_factory=lambda: random.randrange(1, 250))
+    network: int = field(default_factory=lambda: CHANCE.randrange(1, 250))
     names: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -69,7 +70,7 @@ class World:
 
     def said(self, text: str, name: str) -> str:
         """Return what a container's file says in the words of this machine."""
-        text = _PORT.sub(lambda found: str(self.port(int(found[1]))), _FOLDER.sub(f"{self.root}/", text))
+        text = _FOLDER.sub(f"{self.root}/", _PORT.sub(lambda found: str(self.port(int(found[1]))), text))
         text = text.replace("0.0.0.0", self.public(name)).replace("127.0.0.1", self.loopback(name))  # noqa: S104
         return re.sub(r"tls://([a-z][\w-]*)", lambda found: f"tls://{self.public(found[1])}", text)
 
@@ -150,7 +151,7 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 def _shifts() -> Iterator[int]:
     """Yield shifts that keep ports below those the kernel gives away."""
     while True:
-        yield random.randrange(2000, 20000, len(PORTS))
+        yield CHANCE.randrange(2000, 20000, len(PORTS))
 
 
 def _all_free(ports: range, shift: int) -> bool:
