@@ -12,7 +12,7 @@ from pipeline.data.digest import digest_text
 from pipeline.data.manifest import MANIFEST, Manifest, parse_manifest
 from pipeline.data.parallel import in_order
 from pipeline.data.rows import Rows
-from pipeline.data.shard import ShardInfo, read_shard
+from pipeline.data.shard import ShardInfo, is_shard_name, read_shard
 from pipeline.data.shard_cache import brought
 from pipeline.data.stores import Store
 from pipeline.errors import DatasetError
@@ -51,8 +51,10 @@ def remote_manifest(store: Store) -> Manifest | None:
         return None
     manifest = parse_manifest(content, store.address(MANIFEST))
     for info in manifest.shards:
-        if not re.fullmatch(r"[\w.-]+", info.name) or not re.fullmatch(r"[0-9a-f]{64}", info.sha256):
-            raise DatasetError(f"{store.address(MANIFEST)}: {info.name!r} is no shard's name; copy the data set again")
+        if not (is_shard_name(info.name) and re.fullmatch(r"[0-9a-f]{64}", info.sha256)):
+            raise DatasetError(
+                f"{store.address(MANIFEST)}: {info.name!r} is no name of a shard, or has no sha256; copy the data set again"
+            )
     return manifest
 
 
