@@ -52,9 +52,8 @@ def remote_manifest(store: Store) -> Manifest | None:
     manifest = parse_manifest(content, store.address(MANIFEST))
     for info in manifest.shards:
         if not (is_shard_name(info.name) and re.fullmatch(r"[0-9a-f]{64}", info.sha256)):
-            raise DatasetError(
-                f"{store.address(MANIFEST)}: {info.name!r} is no name of a shard, or has no sha256; copy the data set again"
-            )
+            problem = f"{info.name!r} is no name of a shard, or has no sha256"
+            raise DatasetError(f"{store.address(MANIFEST)}: {problem}; copy the data set there again")
     return manifest
 
 
