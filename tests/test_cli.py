@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dask.array as da
 import pytest
 
 from pipeline.cli import app, main
@@ -162,7 +163,7 @@ def test_readme_has_two_set_up_commands_and_true_python():
 def test_readme_python_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(capsys, "ingest", "breast_cancer", "--out", "cancer", "-q")
-    path, passes = re.findall(r"```python\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
+    path, dask_ml, passes = re.findall(r"```python\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
     exec(compile(path, "README.md", "exec"), {})  # noqa: S102 - our own README
     figures, shapes, share = capsys.readouterr().out.splitlines()
     steps, _, gap, accuracy = map(float, figures.split())
@@ -171,6 +172,11 @@ def test_readme_python_runs(capsys, tmp_path, monkeypatch):
     assert accuracy > 0.9
     assert shapes == "(30,) (569,) (569,)"
     assert 0.5 < float(share) < 1.0
+    run(capsys, "train", "cancer", "--c", "0.1", "--out", "run", "-q")
+    run(capsys, "export", "run", "--as", "sklearn", "--out", "clicks.npz")
+    names = {"x": da.ones((6, 30), chunks=(4, 30))}
+    exec(compile(dask_ml, "README.md", "exec"), names)  # noqa: S102
+    assert names["labels"].compute().shape == (6,)
     exec(compile(passes, "README.md", "exec"), {})  # noqa: S102
     c_min, shape = capsys.readouterr().out.split(maxsplit=1)
     assert 0 < float(c_min) < 1e-3

@@ -27,7 +27,7 @@ def cluster() -> None:
     """Start and end a Dask cluster on this machine, reachable from it alone and encrypted."""
 
 
-@cluster.command("up")
+@cluster.command("up", epilog=EXAMPLES)
 @click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Processes.")
 @click.option("--memory", type=Size(), default="2GB", show_default=True, metavar="SIZE", help="Of each worker.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Of each worker.")
@@ -41,7 +41,7 @@ def up_command(workers: int, memory: int, threads: int, folder: str | None) -> N
     click.echo(f"svmsieve path DATA --out RUN --scheduler {found.address}")
 
 
-@cluster.command("down")
+@cluster.command("down", epilog=EXAMPLES)
 @dir_option
 def down_command(folder: str | None) -> None:
     """End the cluster that up started: its processes, and no others."""
@@ -51,7 +51,7 @@ def down_command(folder: str | None) -> None:
     click.echo(f"{found.address}: ended")
 
 
-@cluster.command("status")
+@cluster.command("status", epilog=EXAMPLES)
 @dir_option
 def status_command(folder: str | None) -> None:
     """Say whether a cluster is up, and where."""

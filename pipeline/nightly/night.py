@@ -151,7 +151,7 @@ class Nights:
                 intake = Intake(self.job, self.store, ledger, self.listen)
                 intake.settle()
                 intake.run(self.plan(name, today, ledger), name)
-                night["taken_in"] = True
+                night["taken_in"] = (self.store.shards / MANIFEST).is_file()
                 self.store.note(night)
         line: dict[str, Any] = {"night": name, "date": night["date"], "status": NOTHING_NEW}
         line |= {"reference": night["reference"], "settings": self.job.settings, "files": report(ledger, name)}

@@ -275,14 +275,14 @@ def test_a_lock_on_a_directory_that_was_renamed_is_no_lock(tmp_path, monkeypatch
     opened = first.__enter__()
     lock = files._lock
 
-    def finish_first(descriptor: int, busy: str) -> None:
+    def finish_first(descriptor: int, busy: DatasetError, deadline: float) -> None:
         monkeypatch.undo()
         manifest = ingest([str(source)], tmp_path / "other", IngestSpec())
         for shard in (tmp_path / "other").glob("shard-*"):
             shard.rename(opened.path / shard.name)
         opened.finish(manifest)
         first.__exit__(None, None, None)
-        lock(descriptor, busy)
+        lock(descriptor, busy, deadline)
 
     monkeypatch.setattr(files, "_lock", finish_first)
     with pytest.raises(DatasetError, match="another svmsieve is writing there"), new_directory(out, overwrite=True):
