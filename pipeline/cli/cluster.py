@@ -41,7 +41,7 @@ def up_command(workers: int, memory: int, threads: int, folder: str | None) -> N
     click.echo(f"svmsieve path DATA --out RUN --scheduler {found.address}")
 
 
-@cluster.command("down", epilog=EXAMPLES)
+@cluster.command("down", epilog="\b\nExample:\n  svmsieve cluster down")
 @dir_option
 def down_command(folder: str | None) -> None:
     """End the cluster that up started: its processes, and no others."""
@@ -51,7 +51,7 @@ def down_command(folder: str | None) -> None:
     click.echo(f"{found.address}: ended")
 
 
-@cluster.command("status", epilog=EXAMPLES)
+@cluster.command("status", epilog="\b\nExample:\n  svmsieve cluster status")
 @dir_option
 def status_command(folder: str | None) -> None:
     """Say whether a cluster is up, and where."""
