@@ -7,7 +7,8 @@ Dask counts the pages of mapped files as a worker's memory. Above 80 % of its li
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +33,23 @@ class OnWorker:
         """Call it, here on a worker."""
         worker = get_worker()
         worker.log_event(TOPIC, {"pass": self.name, "shard": named(shard)})
-        _relieve(worker)
+        relieve(worker.memory_manager.memory_limit)
         try:
-            return self.function(shard, *shared)
-        except SieveError as error:
-            hint = " (does it see the same files as the client?)" if isinstance(error, DatasetError) else ""
-            error.args = (f"on worker {worker.address}{hint}: {error}",)
-            raise
+            with naming(worker):
+                return self.function(shard, *shared)
         except MemoryError as error:
             raise EngineError(f"worker {worker.address} ran out of memory at {named(shard)}; {REMEDY}") from error
+
+
+@contextmanager
+def naming(worker: Worker) -> Iterator[None]:
+    """Let an error say which worker it was."""
+    try:
+        yield
+    except SieveError as error:
+        hint = " (does it see the same files as the client?)" if isinstance(error, DatasetError) else ""
+        error.args = (f"on worker {worker.address}{hint}: {error}",)
+        raise
 
 
 def named(shard: Any) -> str:
@@ -53,8 +62,8 @@ def touch(*_shared: Any) -> None:
     """Need something, so that it is fetched."""
 
 
-def _relieve(worker: Worker) -> None:
-    limit = worker.memory_manager.memory_limit
+def relieve(limit: int | None) -> None:
+    """Close mappings of shards, if much of a worker's memory is in use."""
     if limit and _resident() > SHARE_OF_LIMIT * limit:
         let_go()
 

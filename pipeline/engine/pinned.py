@@ -12,13 +12,15 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from distributed import Future, KilledWorker, get_worker
 from distributed.comm import CommClosedError
 
 from pipeline.engine.backends import Backend
-from pipeline.engine.cluster import SECONDS_FOR_WORKERS, Cluster
+from pipeline.engine.cluster import AGAIN, SECONDS_FOR_WORKERS, Cluster, NoWorkersError
+from pipeline.engine.on_worker import naming, relieve
 from pipeline.errors import BudgetError, EngineError, SieveError
 
 T = TypeVar("T")
@@ -35,7 +37,7 @@ class Pinned:
 
     def __init__(self, backend: Backend) -> None:
         assert isinstance(backend, Cluster)
-        self.client, self.name = backend.client, backend.name
+        self.cluster, self.client = backend, backend.client
         self.need = 0
         self.address = ""
         self.kept: Future | None = None
@@ -45,8 +47,8 @@ class Pinned:
         self.need = need
         self.address = self._choose(set(), patience=0.0)
 
-    def call(self, build: Callable[..., T], function: Callable[..., R], *arguments: Any) -> R:
-        """Return function(object, *arguments), where build(threads=...) makes the object if the worker has none.
+    def call(self, build: Callable[[Here], T], function: Callable[..., R], *arguments: Any) -> R:
+        """Return function(object, *arguments), where build(what the worker has) makes the object if there is none.
 
         The worker and all it knows may be lost at any moment: then all of this happens again on another.
         """
@@ -73,11 +75,11 @@ class Pinned:
             self.kept.release()
             self.kept = None
 
-    def _attempt(self, build: Callable[..., T], function: Callable[..., R], arguments: tuple[Any, ...]) -> R:
+    def _attempt(self, build: Callable[[Here], T], function: Callable[..., R], arguments: tuple[Any, ...]) -> R:
         here = {"workers": [self.address], "allow_other_workers": False, "pure": False}
         if self.kept is None:
             self.kept = self.client.submit(_build, build, **here)
-        return self._result(self.client.submit(function, self.kept, *self._send(arguments), **here))
+        return self._result(self.client.submit(_run, function, self.kept, *self._send(arguments), **here))
 
     def _send(self, arguments: tuple[Any, ...]) -> list[Future]:
         """Send arrays and the like to the worker, apart from any task; they go when the call is over."""
@@ -106,25 +108,41 @@ class Pinned:
             fit = {address for address, room in rooms.items() if room >= self.need}
             if fit:
                 return max(fit - lost or fit, key=lambda address: (rooms[address], address))
-            if time.monotonic() >= end:
-                raise self._no_worker(max(rooms.values(), default=0.0))
+            if rooms and time.monotonic() >= end:
+                raise BudgetError(
+                    f"solving on a worker may take {self.need / 1e6:,.0f} MB, but the largest can give "
+                    f"{max(rooms.values()) / 1e6:,.0f} MB ({SHARE_OF_WORKER:.0%} of its limit); "
+                    "lower --memory, give workers more, or use --solve-on client"
+                )
             time.sleep(0.1)
 
-    def _no_worker(self, largest: float) -> SieveError:
-        if not largest:
-            return EngineError(f"the Dask cluster at {self.name} has no workers left; start some and run again")
-        return BudgetError(
-            f"solving on a worker may take {self.need / 1e6:,.0f} MB, but the largest can give {largest / 1e6:,.0f} MB "
-            f"({SHARE_OF_WORKER:.0%} of its limit); lower --memory, give workers more, or use --solve-on client"
-        )
-
     def _workers(self) -> dict[str, int]:
-        """Return the memory limits of the workers there are, 0 for none; a client that lost its scheduler is empty."""
-        about = self.client.scheduler_info(n_workers=-1)
-        if "workers" not in about:
-            raise EngineError(f"the Dask scheduler at {self.name} is gone; run again when it is back")
-        return {address: worker["memory_limit"] for address, worker in about["workers"].items()}
+        """Return the memory limits of the workers there are, 0 for none; wait for a worker if need be."""
+        try:
+            there = self.cluster.present()
+        except NoWorkersError as error:
+            raise EngineError(f"{error} (out of memory or killed); start some and {AGAIN}") from error
+        about = self.client.scheduler_info(n_workers=-1).get("workers", {})
+        return {address: about[address]["memory_limit"] for address in there if address in about}
 
 
-def _build(build: Callable[..., T]) -> T:
-    return build(threads=get_worker().state.nthreads)
+@dataclass(frozen=True)
+class Here:
+    """What a worker has."""
+
+    threads: int
+    memory_limit: int | None
+
+    def relieve(self) -> None:
+        """Close mappings of shards, if much of the memory is in use."""
+        relieve(self.memory_limit)
+
+
+def _build(build: Callable[[Here], T]) -> T:
+    worker = get_worker()
+    return build(Here(worker.state.nthreads, worker.memory_manager.memory_limit))
+
+
+def _run(function: Callable[..., R], *arguments: Any) -> R:
+    with naming(get_worker()):
+        return function(*arguments)

@@ -7,19 +7,21 @@ because the last one died, reads them first. Either way the answer has the same 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from pipeline.data.dataset import Dataset
+from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.rows import Rows
 from pipeline.engine.engine import Engine
 from pipeline.flow.row_host import LocalHost
 from pipeline.flow.solve_held import Found, Task
 
 if TYPE_CHECKING:
-    from pipeline.engine.pinned import Pinned
+    from pipeline.engine.pinned import Here, Pinned
 
 R = TypeVar("R")
 
@@ -58,12 +60,13 @@ class RemoteHost:
 class WorkerRows:
     """The worker's side. When it is pickled, because Dask spills it to disk for want of memory, it forgets its rows."""
 
-    def __init__(self, data: Dataset, wide: bool, threads: int) -> None:
-        self.data, self.wide, self.threads = data, wide, threads
-        self.host = LocalHost(Engine("threads", threads), data, wide)
+    def __init__(self, data: Dataset, wide: bool, here: Here) -> None:
+        self.data, self.wide, self.here = data, wide, here
+        shards = tuple(_Relieving(shard, here) for shard in data.shards)
+        self.host = LocalHost(Engine("threads", here.threads), replace(data, shards=shards), wide)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return WorkerRows, (self.data, self.wide, self.threads)
+        return WorkerRows, (self.data, self.wide, self.here)
 
     def answer(self, wanted: np.ndarray, *arguments: Any, work: Callable[..., R]) -> tuple[int, R]:
         """Hold the rows wanted and return what ``work`` makes of them, after the nonzeros that were read."""
@@ -71,6 +74,21 @@ class WorkerRows:
             before = self.host.read
             self.host.hold(np.unpackbits(wanted, count=self.data.n_rows).view(np.bool_))
             return self.host.read - before, work(self.host, *arguments)
+
+
+@dataclass(frozen=True)
+class _Relieving:
+    """A shard that is read only after room was made for it: Dask counts mapped files as memory of the worker."""
+
+    shard: Shard
+    here: Here
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.shard, name)
+
+    def load(self) -> Rows:
+        self.here.relieve()
+        return self.shard.load()
 
 
 def _nothing(host: LocalHost) -> None:

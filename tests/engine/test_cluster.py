@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
-from types import SimpleNamespace
 
 import dask
 import numpy as np
@@ -218,7 +217,7 @@ def test_mapped_shards_are_let_go_before_dask_counts_them(tmp_path):
     _kept_map.cache_clear()
     for limit, kept in ((0, 1), (1 << 50, 2), (1 << 20, 0)):
         data.shards[kept % 2].load()
-        on_worker._relieve(SimpleNamespace(memory_manager=SimpleNamespace(memory_limit=limit)))
+        on_worker.relieve(limit)
         assert _kept_map.cache_info().currsize == kept
 
 

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from pipeline import budget
+from pipeline.data import shard
 from pipeline.data.dataset import open_shards
 from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.data.inputs import resolve
 from pipeline.engine import pinned
-from pipeline.engine.pinned import Pinned
+from pipeline.engine.pinned import Here, Pinned
 from pipeline.errors import BudgetError
 from pipeline.events import Event, StepProgress
 from pipeline.flow import held_rows, solve_held
@@ -199,11 +200,12 @@ def test_rows_stay_on_the_worker(address, tmp_path, monkeypatch):
 def test_spilled_to_disk_it_forgets_its_rows(data):
     rows = fit_path(data["rows"], grid=(0.1,), scheduler="inline").steps[0]
     bits = np.packbits(rows.alpha > 0)
-    there = WorkerRows(open_shards(data["rows"]), True, threads=1)
+    there = WorkerRows(open_shards(data["rows"]), True, Here(1, 1))
     counted = partial(there.answer, work=lambda host: host.matrix().sum())
     read, total = counted(bits)
     assert read > 0
     assert counted(bits) == (0, total)
+    assert shard._kept_map.cache_info().currsize <= 1, "with hardly any memory, no shard stays mapped"
     again = pickle.loads(pickle.dumps(there))  # noqa: S301
     assert again.host.rows.size == 0
     assert again.answer(bits, work=lambda host: host.matrix().sum()) == (read, total)
