@@ -73,6 +73,11 @@ class RealCluster:
         for k in range(first, first + number):
             self.await_worker(k)
 
+    def fill_up(self, number: int) -> None:
+        """Start workers until there are that many, whoever killed earlier ones."""
+        self.workers = [worker for worker in self.workers if worker.poll() is None]
+        self.add_workers(number - len(self.workers))
+
     def await_worker(self, number: int) -> None:
         log = self.folder / f"worker-{number}.log"
         until(lambda: b"Registered to" in log.read_bytes(), f"worker {number} does not start")

@@ -16,19 +16,26 @@ from pipeline.engine import pinned as pinned_module
 from pipeline.engine.engine import Engine
 from pipeline.engine.pinned import Here
 from pipeline.errors import BudgetError, DataError, EngineError, SpecError
-from tests.loopback import loopback, until
+from tests.clusters import real_cluster, until
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    with loopback(tmp_path_factory.mktemp("cluster")) as running:
+    with real_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as running:
         yield running
 
 
+@pytest.fixture(scope="module")
+def watcher(cluster):
+    with cluster.client() as client:
+        yield client
+
+
 @pytest.fixture
-def pinned(cluster):
+def pinned(cluster, watcher):
     """On a cluster of two workers, whatever earlier tests did to it."""
     cluster.fill_up(2)
+    until(lambda: len(watcher.nthreads()) == 2)
     with Engine(cluster.address, solve_on="worker") as engine:
         engine.pinned.reserve(1)
         yield engine.pinned
@@ -73,24 +80,24 @@ def always(kept: Kept, event: Callable[[], None]) -> None:
     event()
 
 
-def test_the_object_stays_where_it_is_until_it_is_released(cluster, pinned):
+def test_the_object_stays_where_it_is_until_it_is_released(watcher, pinned):
     w = np.linspace(0, 1, 5)
     calls = [pinned.call(Kept, Kept.call, w, "text") for _ in range(3)]
     assert [call[:2] for call in calls] == [(1, 1), (2, 1), (3, 1)]
     assert len({call[2] for call in calls}) == 1
-    assert calls[0][2] in cluster.watcher.run(os.getpid).values()
+    assert calls[0][2] in watcher.run(os.getpid).values()
     np.testing.assert_array_equal(calls[0][3][0], w)
     assert calls[0][3][1] == "text"
-    assert sum(cluster.watcher.run(kept_here).values()) == 1
+    assert sum(watcher.run(kept_here).values()) == 1
     pinned.release()
-    until(lambda: not any(cluster.watcher.run(kept_here).values()))
+    until(lambda: not any(watcher.run(kept_here).values()))
     assert pinned.call(Kept, Kept.call)[0] == 1
 
 
-def test_it_goes_with_its_client(cluster, pinned):
+def test_it_goes_with_its_client(watcher, pinned):
     pinned.call(Kept, Kept.call)
     pinned.client.close()
-    until(lambda: not any(cluster.watcher.run(kept_here).values()))
+    until(lambda: not any(watcher.run(kept_here).values()))
 
 
 @pytest.mark.parametrize("event", [run_out_of_memory, die])
@@ -114,7 +121,7 @@ def test_a_worker_lost_between_calls_is_noticed(pinned):
 def test_attempts_end(pinned, monkeypatch, event):
     monkeypatch.setattr(pinned_module, "MOST_ATTEMPTS", 2)
     with pytest.raises(
-        EngineError, match=r"lost 2 times in a row, last tcp://.*; give workers more memory, or"
+        EngineError, match=r"lost 2 times in a row, last tls://.*; give workers more memory, or"
     ) as caught:
         pinned.call(Kept, always, event)
     assert "\n" not in str(caught.value)
@@ -153,8 +160,7 @@ def test_a_worker_that_is_on_its_way_is_waited_for(pinned, monkeypatch):
 
 
 def test_a_lost_scheduler_is_one_line(tmp_path):
-    with loopback(tmp_path) as running:
-        running.fill_up(1)
+    with real_cluster(tmp_path, workers=1) as running:
         engine = Engine(running.address, solve_on="worker")
         engine.pinned.reserve(1)
         assert engine.pinned.call(Kept, Kept.call)[0] == 1

@@ -29,10 +29,10 @@ from pipeline.flow.held_rows import HeldRows
 from pipeline.flow.remote_host import WorkerRows
 from pipeline.flow.run_directory import open_run
 from pipeline.flow.working_rows import WorkingRows
+from tests.clusters import real_cluster, until
 from tests.flow.runs import command, shards_of, sparse_rows
 from tests.flow.test_durability import contents, cut_back, shrink_budget
 from tests.forked import one_line
-from tests.loopback import loopback, until
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "eps-path": ("rows", {"epsilon": 1.0, "c_max": 5.0, "tol": 1e-6}),
@@ -56,14 +56,21 @@ def small_budget():
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    with loopback(tmp_path_factory.mktemp("cluster")) as cluster:
+    with real_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as cluster:
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def watcher(running):
+    with running.client() as client:
+        yield client
+
+
 @pytest.fixture
-def cluster(running):
+def cluster(running, watcher):
     """A cluster of two workers, whatever earlier tests did to it."""
     running.fill_up(2)
+    until(lambda: len(watcher.nthreads()) == 2)
     return running
 
 
@@ -235,15 +242,15 @@ def arm(module: str, name: str, call: int, marker: str) -> None:
     [("solve_held", "_solve", 2), ("held_rows", "gather", 1)],
     ids=["while it solves", "while it reads rows"],
 )
-def test_killed_at_work(cluster, train, expected, tmp_path, module, function, calls):
-    cluster.watcher.run(arm, module, function, calls, str(tmp_path / "killed"))
+def test_killed_at_work(cluster, watcher, train, expected, tmp_path, module, function, calls):
+    watcher.run(arm, module, function, calls, str(tmp_path / "killed"))
     assert train("dcd", tmp_path / "run", scheduler=cluster.address, solve_on="worker") == contents(expected("dcd"))
     assert (tmp_path / "killed").exists()
     if function == "_solve":  # the first rows were held, and had to be read again
         assert sum(passes(tmp_path / "run")) > sum(passes(expected("dcd")))
 
 
-def test_killed_between_two_steps(cluster, train, expected, tmp_path, monkeypatch):
+def test_killed_between_two_steps(cluster, watcher, train, expected, tmp_path, monkeypatch):
     homes, killed = [], []
     call = Pinned.call
 
@@ -255,8 +262,8 @@ def test_killed_between_two_steps(cluster, train, expected, tmp_path, monkeypatc
     def kill(event: Event) -> None:
         if isinstance(event, StepProgress) and event.done and event.step == 1:
             killed.append(homes[-1])
-            os.kill(cluster.watcher.run(os.getpid)[killed[0]], signal.SIGKILL)
-            until(lambda: killed[0] not in cluster.watcher.scheduler_info(n_workers=-1)["workers"])
+            os.kill(watcher.run(os.getpid)[killed[0]], signal.SIGKILL)
+            until(lambda: killed[0] not in watcher.scheduler_info(n_workers=-1)["workers"])
 
     monkeypatch.setattr(Pinned, "call", noted)
     found = train("dcd", tmp_path / "run", scheduler=cluster.address, solve_on="worker", listen=kill)
