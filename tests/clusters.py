@@ -21,7 +21,7 @@ from distributed import Client
 from pipeline.engine.certificates import Certificates, client_security, make_certificates
 
 ROOT = Path(__file__).parents[1]
-LIMIT = 60.0
+LIMIT = 120.0
 QUIET = ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
 
 

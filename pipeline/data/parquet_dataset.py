@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from pipeline.data.sources.base import ReadOptions
 from pipeline.data.sources.columns import Layout, block_of, labels_of
 from pipeline.data.sources.files import expand, open_binary
 from pipeline.data.sources.parquet import ParquetSource, damaged, open_parquet
+from pipeline.data.stores import is_url
 from pipeline.errors import DataError
 
 
@@ -96,7 +98,15 @@ def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None =
         if bias and known is None:  # the bias column's index was not known yet
             looks = look(n_features)
     shards = tuple(
-        replace(g, labels=labels, n_features=n_features, bias=bias, nnz=found.nnz, digest=digest_text(found.lanes))
+        replace(
+            g,
+            path=_from_anywhere(g.path),
+            labels=labels,
+            n_features=n_features,
+            bias=bias,
+            nnz=found.nnz,
+            digest=digest_text(found.lanes),
+        )
         for g, found in zip(groups, looks, strict=True)
     )
     return Dataset(
@@ -110,6 +120,11 @@ def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None =
         fingerprint=fingerprint([(found.lanes, g.n_rows) for found, g in zip(looks, shards, strict=True)], n_features),
         bytes=sum(source.size for source in sources),
     )
+
+
+def _from_anywhere(path: str) -> str:
+    """Return a path that a worker finds whose current directory is another."""
+    return path if is_url(path) else str(Path(path).absolute())
 
 
 def _groups(sources: list[ParquetSource]) -> list[ParquetGroup]:

@@ -23,7 +23,7 @@ from distributed import Client, Future, KilledWorker, wait
 from distributed.comm import CommClosedError
 
 from pipeline.engine.connection import connected
-from pipeline.engine.on_worker import REMEDY, TOPIC, OnWorker, touch
+from pipeline.engine.on_worker import REMEDY, TOPIC, OnWorker, roll, touch
 from pipeline.engine.versions import check_scheduler, check_workers
 from pipeline.errors import EngineError, SieveError
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 SECONDS_FOR_WORKERS = 30.0
 SECONDS_BETWEEN_LOOKS = 1.0
-REPEATS = 20
+REPEATS, DEATHS_AT_A_SHARD = 20, 8
 LOSSES = (KilledWorker, CommClosedError, CancelledError, asyncio.CancelledError)
 AGAIN = "run the same command again: finished steps stay"
 
@@ -76,28 +76,37 @@ class Cluster:
         with self.client.as_current():
             self._watched(lambda: wait(futures))
 
-    def present(self) -> list[str]:
-        """Return the workers, at least one, all of which have our versions; wait for one if need be."""
+    def admit(self) -> dict[str, str]:
+        """Return every worker's status; raise EngineError if one that is new has other versions than we have."""
+        while self.client.status == "connecting":  # a connection that broke is mended by the client itself
+            time.sleep(0.05)
+        if self.client.status != "running":
+            raise EngineError(f"the Dask scheduler at {self.name} is gone; start it and {AGAIN}")
+        try:
+            found: dict[str, tuple[str, int]] = self.client.run_on_scheduler(roll)
+        except OSError:  # the scheduler has gone just now, as the client is about to notice
+            return {}
+        new = found.keys() - self.admitted
+        if new:
+            self.admitted |= check_workers(self.client, new)
+        self.known, self.workers = set(found), max(1, sum(threads for _, threads in found.values()))
+        return {worker: status for worker, (status, _) in found.items()}
+
+    def present(self, enough: Callable[[], bool] = lambda: False) -> list[str]:
+        """Return the workers that take tasks, at least one; wait for one if need be, unless that is enough."""
         end = time.monotonic() + SECONDS_FOR_WORKERS
         while True:
-            while self.client.status == "connecting":  # a connection that broke is mended by the client itself
-                time.sleep(0.05)
-            if self.client.status != "running":
-                raise EngineError(f"the Dask scheduler at {self.name} is gone; start it and {AGAIN}")
-            try:
-                found = self.client.nthreads()
-            except OSError:  # the scheduler has gone just now, as the client is about to notice
-                found = {}
-            new = found.keys() - self.admitted
-            if new:
-                self.admitted |= check_workers(self.client, new)
-            if found:
-                self.known, self.workers = set(found), sum(found.values())
-                return list(found)
+            found = self.admit()
+            taking = [worker for worker, status in found.items() if status == "running"]
+            if taking or enough():
+                return taking
             if time.monotonic() > end:
+                where = f"the Dask cluster at {self.name}"
+                if found:
+                    raise EngineError(f"all workers of {where} are paused: their memory is nearly used up; {REMEDY}")
                 if not self.admitted:
-                    raise EngineError(f"the Dask cluster at {self.name} has no workers; start some")
-                raise NoWorkersError(f"the Dask cluster at {self.name} has lost all its workers")
+                    raise EngineError(f"{where} has no workers; start some")
+                raise NoWorkersError(f"{where} has lost all its workers")
             time.sleep(0.1)
 
     def _watched(self, waiting: Callable[[], Awaitable[T]]) -> T:
@@ -120,9 +129,11 @@ class Cluster:
                 except TimeoutError:
                     if future.done():  # just now, or a task itself has raised this
                         return future.result()
-                    if known - set(self.present()):
+                    self.present(future.done)
+                    if known - self.known:
                         future.cancel()
-                        future, known = begin(), self.known
+                        future = begin()
+                    known = self.known
         finally:
             future.cancel()
 
@@ -151,10 +162,13 @@ class Pass:
             except LOSSES as error:
                 loss: BaseException = error
                 self.forget()
+                self._accuse()
+            except NoWorkersError as error:
+                raise EngineError(f"{error}{self._last_seen()}; {REMEDY}, start them and {AGAIN}") from error
             except SieveError:
                 raise
             except Exception:
-                self.cluster.present()
+                self.cluster.admit()
                 raise
         problem = f"the Dask cluster at {self.cluster.name} lost workers in {REPEATS} attempts at one pass"
         raise EngineError(f"{problem}; see their logs and {AGAIN}") from loss
@@ -175,18 +189,10 @@ class Pass:
         futures = self.client.get(graph, keys, sync=False)
         try:
             results = self.cluster.fetched(futures)
-        except KilledWorker as error:
-            self._accuse(error)
-            raise
-        except NoWorkersError as error:
-            shard, died = self._suspect()
-            where = f", {died} of them at {shard}" if died > 1 else ""
-            problem = f"{error} (out of memory or killed{where})"
-            raise EngineError(f"{problem}; {REMEDY}, start them and {AGAIN}") from error
         finally:
             for future in futures:
                 future.release()
-        self.cluster.present()
+        self.cluster.admit()
         finish, extra = optimized.__dask_postcompute__()
         return finish(results, *extra)
 
@@ -205,16 +211,24 @@ class Pass:
         here = {"allow_other_workers": True, "pure": False}
         self.cluster.done([self.client.submit(touch, *self.shared, workers=[worker], **here) for worker in workers])
 
-    def _accuse(self, error: KilledWorker) -> None:
-        """Raise EngineError if it was always the same shard at which workers died, in more than one attempt."""
+    def _accuse(self) -> None:
+        """Raise EngineError if it was at the same shard that too many workers died for that to be chance."""
         shard, died = self._suspect()
-        if died >= 2 * (error.allowed_failures + 1):
+        if died >= DEATHS_AT_A_SHARD:
             problem = f"{died} workers of the Dask cluster at {self.cluster.name} died, each at {shard}"
-            raise EngineError(f"{problem} (most likely out of memory); {REMEDY}") from error
+            raise EngineError(f"{problem} (most likely out of memory); {REMEDY}")
+
+    def _last_seen(self) -> str:
+        """Say why workers may have gone, and where most of them were."""
+        shard, died = self._suspect()
+        return f" (out of memory or killed{f', {died} of them at {shard}' if died > 1 else ''})"
 
     def _suspect(self) -> tuple[str, int]:
         """Return the shard at which most workers that are gone were last seen in this pass, and how many."""
-        events = [event for _, event in self.client.get_events(TOPIC) if event["pass"] == self.name]
-        last = {event["worker"]: event["shard"] for event in events}
-        gone = Counter(last[worker] for worker in last.keys() - self.client.nthreads().keys())
+        try:
+            events = self.client.get_events(TOPIC)
+        except OSError:  # the scheduler has gone, too
+            return "", 0
+        last = {event["worker"]: event["shard"] for _, event in events if event["pass"] == self.name}
+        gone = Counter(last[worker] for worker in last.keys() - self.cluster.admit().keys())
         return max(gone.items(), key=lambda item: item[1], default=("", 0))

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from distributed import Worker, get_worker
+from distributed import Scheduler, Worker, get_worker
 
 from pipeline.errors import DatasetError, EngineError, SieveError
 from pipeline.relief import let_go
@@ -60,6 +60,11 @@ def named(shard: Any) -> str:
 
 def touch(*_shared: Any) -> None:
     """Need something, so that it is fetched."""
+
+
+def roll(dask_scheduler: Scheduler) -> dict[str, tuple[str, int]]:
+    """Return the status and the number of threads of every worker; runs on the scheduler."""
+    return {worker.address: (worker.status.name, worker.nthreads) for worker in dask_scheduler.workers.values()}
 
 
 def relieve(limit: int | None) -> None:

@@ -174,6 +174,15 @@ def ten_rows(make):
     return make(x, np.where(np.arange(10) % 2, 1, -1), np.arange(1.0, 11.0), rows_per_shard=5)
 
 
+def test_parquet_by_a_relative_path_is_found_from_another_directory(inline, tmp_path, monkeypatch):
+    """As a worker of a cluster does."""
+    write_parquet_lists(tmp_path / "rows.parquet", Table(np.eye(3), np.array([1, -1, 1]), np.ones(3)))
+    monkeypatch.chdir(tmp_path)
+    data = open_dataset("rows.parquet")
+    monkeypatch.chdir("/")
+    np.testing.assert_array_equal(cost_sum(inline, data), [1, -1, 1])
+
+
 def test_a_gathered_matrix_is_as_narrow_as_its_rows(inline, ten_rows):
     assert [shard.load().values.dtype for shard in ten_rows.shards.shards] == [np.float32, np.float64]
     first = np.arange(10) < 5
