@@ -35,7 +35,10 @@ class Replay:
         for name in NEEDS_ROOT:
             self._tool(name, f'echo {name} "$@" >> "{self.notes}"')
         bare = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        self._machine = bare | {"PATH": f"{self._tools}:{os.environ['PATH']}", "PIP_NO_COMPILE": "1"}
+        self._machine = bare | {
+            "PATH": f"{self._tools}:{os.environ['PATH']}",
+            "PIP_NO_COMPILE": "false",
+        }  # to pip, this is yes
 
     def build(self) -> None:
         """Do all stages."""
