@@ -57,7 +57,7 @@ class RealCluster:
         """Start a worker: ``python`` are options of its interpreter, the rest its own."""
         name = f"worker-{self.count}"
         words = [self.address, "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--name", name]
-        words += ["--local-directory", str(self.folder / "work"), *how.pop("options", ())]
+        words += ["--local-directory", str(self.folder / "work"), "--death-timeout", "60", *how.pop("options", ())]
         self.count += 1
         worker = self._start(name, "worker", words, **how)
         self.workers.append(worker)

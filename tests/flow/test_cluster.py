@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +22,7 @@ from tests.clusters import real_cluster, until
 from tests.soak import soak
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = {"epsilon": 0.05, "c_max": 0.3, "tol": 1e-3, "memory": 2_000_000_000}
+SETTINGS = {"epsilon": 0.05, "c_max": 0.1, "tol": 1e-3, "memory": 2_000_000_000}
 
 
 @pytest.fixture(scope="module")
@@ -117,9 +116,8 @@ def test_the_run_goes_on_with_a_new_scheduler(data, undisturbed, tmp_path, monke
         assert models(run.path) == undisturbed
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_the_run_goes_on_after_its_client_was_ended(data, undisturbed, cluster, tmp_path, number):
-    options = ["--epsilon", "0.05", "--c-max", "0.3", "--tol", "1e-3", "--memory", "2GB", "--scheduler"]
+def test_the_run_goes_on_after_its_client_was_killed(data, undisturbed, cluster, tmp_path):
+    options = ["--epsilon", "0.05", "--c-max", "0.1", "--tol", "1e-3", "--memory", "2GB", "--scheduler"]
     command = [sys.executable, "-c", "from pipeline.cli import main; main()", "path", data.path]
     command += ["--out", str(tmp_path / "run"), *options, cluster.address]
     environment = os.environ | cluster.environment() | {"PYTHONPATH": str(ROOT)}
@@ -127,13 +125,10 @@ def test_the_run_goes_on_after_its_client_was_ended(data, undisturbed, cluster, 
         try:
             written = (tmp_path / "run" / "models").glob
             until(lambda: len(list(written("*.npz"))) >= 2 or process.poll() is not None)
-            process.send_signal(number)
-            said = process.communicate(timeout=60)[1].decode()
         finally:
             process.kill()
-    assert process.returncode == (-9 if number == signal.SIGKILL else 1)
-    if number == signal.SIGINT:
-        assert said.splitlines()[-1].startswith("svmsieve: interrupted; finished results stay")
+            process.communicate()
+    assert process.returncode == -9
     assert not (tmp_path / "run" / "run.json").read_text().count('"finished"')
     done = subprocess.run([*command, "-q"], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
