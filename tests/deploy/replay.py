@@ -35,10 +35,8 @@ class Replay:
         for name in NEEDS_ROOT:
             self._tool(name, f'echo {name} "$@" >> "{self.notes}"')
         bare = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        self._machine = bare | {
-            "PATH": f"{self._tools}:{os.environ['PATH']}",
-            "PIP_NO_COMPILE": "false",
-        }  # to pip, this is yes
+        no_bytecode = {"PIP_NO_COMPILE": "false"}  # false is how pip's variable says that there is to be none
+        self._machine = bare | no_bytecode | {"PATH": f"{self._tools}:{os.environ['PATH']}"}
 
     def build(self) -> None:
         """Do all stages."""
