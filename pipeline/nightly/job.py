@@ -38,7 +38,10 @@ TRAINING: dict[str, Callable[[Any], Any]] = {
     "solver": one_of(*SOLVERS),
     "memory": reread(bytes_of),
 }
-KNOWN = ("inputs", "store", "reading", "window", "train", "holdout", "select", "gate", "keep", "scheduler", "workers")
+KNOWN = (
+    *("inputs", "store", "reading", "window", "train", "holdout", "select", "gate", "keep"),
+    *("scheduler", "workers", "solve_on"),
+)
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Job:
     keep: int
     scheduler: str
     workers: int | None
+    solve_on: str
 
     @property
     def settings(self) -> str:
@@ -113,6 +117,7 @@ def read_job(path: str | Path) -> Job:
         keep=keep.take("runs", whole(0), 7) if keep else 7,
         scheduler=top.take("scheduler", text, "threads"),
         workers=top.optional("workers", whole(1)),
+        solve_on=top.take("solve_on", one_of("client", "worker"), "client"),
     )
 
 

@@ -164,7 +164,7 @@ class Nights:
         line |= {"rows": data.n_rows, "features": data.n_features, "fingerprint": data.fingerprint}
         if not self._is_new(data):
             return line | {"seconds": clock.seconds()}
-        with Engine(self.job.scheduler, self.job.workers) as engine:
+        with Engine(self.job.scheduler, self.job.workers, self.job.solve_on) as engine:
             line |= self._train(engine, data, night, clock)
         return line | {"seconds": clock.seconds()}
 

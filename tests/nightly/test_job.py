@@ -45,10 +45,11 @@ gate: [accuracy >= yesterday - 0.002, "auc > 0.7"]
 keep: {runs: 3}
 scheduler: tls://host:8786
 workers: 2
+solve_on: worker
 """
     job = read_job(written(tmp_path, text))
     assert job.inputs == (str(tmp_path / "a/*.csv"), "s3://bucket/clicks/*.svm.gz")
-    assert (job.window, job.keep, job.scheduler, job.workers) == (30, 3, "tls://host:8786", 2)
+    assert (job.window, job.keep, job.scheduler, job.workers, job.solve_on) == (30, 3, "tls://host:8786", 2, "worker")
     assert (job.reading.positive, job.reading.bias, job.reading.shard_bytes) == ("1", 1.0, 10**6)
     assert (job.reading.reading.rules.base, job.reading.reading.rules.features) == (0, 10)
     spec = job.training.spec(0.5, 7)
