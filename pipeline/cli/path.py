@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +123,7 @@ def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as
 
 
 def trained(
-    data: str, out: str, quiet: bool, options: dict[str, Any], reference: StepView | None = None, **settings: Any
+    data: str, out: str, quiet: bool, options: dict[str, Any], references: Sequence[StepView] = (), **settings: Any
 ) -> Run:
     """Open the data, run, and return the run."""
     from pipeline.engine.engine import Engine
@@ -138,7 +138,7 @@ def trained(
         source, judge = opened(data, options, listen), None
         if options["validation"]:
             judge = opened(options["validation"], options, listen)
-        return train_run(engine, source, spec, Path(out), judge, listen, reference)
+        return train_run(engine, source, spec, Path(out), judge, listen, references)
 
 
 def opened(data: str, options: dict[str, Any], listen: Any) -> Dataset:

@@ -43,7 +43,7 @@ def train_command(
     A reference gives the start and the ball that screens rows before any training. It may come from data that have
     changed since (rows appended, costs changed): the ball stays valid.
     """
-    run = trained(data, out, quiet, options, _nearest(reference, c) if reference else None, grid=(c,))
+    run = trained(data, out, quiet, options, (_nearest(reference, c),) if reference else (), grid=(c,))
     show_run(run, as_json)
 
 

@@ -32,7 +32,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     workers: int | None = None,
     solve_on: str = "client",
     listen: Listener = silent,
-    reference: StepView | None = None,
+    reference: StepView | Sequence[StepView] = (),
     **settings: Any,
 ) -> Run:
     """Train a certified SVM at every C of the path.
@@ -40,17 +40,19 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     ``settings`` are those of ``PathSpec``: c_max, epsilon, tol, rule, solver, class_weight, holdout, cv, select ... A
     run in ``out`` that was interrupted is continued; without ``out`` the models live as long as the result or any of
     its steps. ``memory`` is a number of bytes or a text such as "2GB", by default what the run in ``out`` had, or half
-    of the machine's. ``reference``, a step of any run, is where the first step starts from. On a cluster the solver
+    of the machine's. A step starts from the one before, or from that of ``reference`` (a step or several, of any runs,
+    trained on these data or on others) whose C is nearer. On a cluster the solver
     runs here, or with ``solve_on="worker"`` on one of the workers; the models are the same, to the bit.
     """
     source = data if isinstance(data, Dataset) else open_dataset(data)
     judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
     budget = budget_for(out) if memory is None else bytes_of(memory)
     spec = PathSpec(memory=budget, grid=None if grid is None else tuple(map(float, grid)), **settings)
+    references = (reference,) if isinstance(reference, StepView) else tuple(reference)
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-")) if out is None else Path(out)
     try:
         with Engine(scheduler, workers, solve_on) as engine:
-            run = train_run(engine, source, spec, folder, judge, listen, reference)
+            run = train_run(engine, source, spec, folder, judge, listen, references)
     except BaseException:
         if out is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -76,10 +78,10 @@ def train_run(
     out: Path,
     validation: Dataset | None = None,
     listen: Listener = silent,
-    reference: StepView | None = None,
+    references: Sequence[StepView] = (),
 ) -> Run:
     """Train the path, and its folds if cross-validation was asked for."""
-    run = run_path(engine, data, spec, out, validation, listen, reference)
+    run = run_path(engine, data, spec, out, validation, listen, references)
     return cross_validate(engine, data, run, listen) if spec.cv else run
 
 

@@ -12,6 +12,7 @@ import math
 import platform
 import time
 from collections import Counter
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -55,11 +56,12 @@ def run_path(
     out: str | Path,
     validation: Dataset | None = None,
     listen: Listener = silent,
-    reference: StepView | None = None,
+    references: Sequence[StepView] = (),
 ) -> Run:
     """Train along the path into the run directory ``out``, or continue what is there.
 
-    The first step starts from ``reference``, a step of any run, if there is one, else from C_min.
+    A step starts from the step before it, or from that of ``references`` (steps of any run) whose C is nearer; the
+    first one, without references, from C_min.
     """
     where = engine.backend
     processes = where.workers if where.name == "processes" else 0
@@ -67,15 +69,14 @@ def run_path(
     if engine.pinned is not None:
         engine.pinned.reserve(projection.on_worker(entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows))
     about = describe_data(data) | ({"validation": validation.fingerprint} if validation else {})
-    if reference is not None:
-        found = {"c": reference.c, "fingerprint": reference.fingerprint, "model": reference.model.digest()}
-        about["reference"] = found
+    if references:
+        about["reference"] = [{"c": r.c, "fingerprint": r.fingerprint, "model": r.model.digest()} for r in references]
     if validation is not None:
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
     with writing(out, spec, about, versions()) as writer:
         if writer.header["status"] != "finished":
             with MemoryMeter() as meter, threadpool_limits(limits=1):  # more BLAS threads, other bits
-                PathRun(engine, data, spec, validation, writer, projection, listen, reference).run(meter)
+                PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter)
     return open_run(out)
 
 
@@ -111,10 +112,10 @@ class PathRun:
         writer: RunWriter,
         projection: Projection,
         listen: Listener,
-        reference: StepView | None,
+        references: Sequence[StepView],
     ) -> None:
         self.engine, self.data, self.spec, self.validation = engine, data, spec, validation
-        self.reference = reference
+        self.references = references
         self.writer, self.projection, self.listen = writer, projection, listen
         self.begun = time.perf_counter()
 
@@ -151,7 +152,8 @@ class PathRun:
             self.cost_sum = row_sum(self.engine, data, arrays.costs)
             products(self.engine, data, [self.cost_sum], arrays.need_products(1))
             found = c_min(arrays.products[0][arrays.costs > 0], doubt_of(arrays.costs, arrays.norms))
-            self.writer.update(c_min=found if math.isfinite(found) else None)
+            facts = {"c_min": found if math.isfinite(found) else None, "class_weights": arrays.class_weights}
+            self.writer.update(**facts)
         self.c_min = self.writer.header["c_min"] or math.inf
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
@@ -162,20 +164,52 @@ class PathRun:
         return LocalHost(self.engine, self.data, self.arrays.wide, self.arrays.lengths)
 
     def _walk(self) -> None:
-        last, outlook = self._resumed() if self.writer.steps else (None, Outlook())
+        last = self._resumed() if self.writer.steps else None
         while True:
             c = self._next(last)
             if c is None:
                 return
             step = self._closed_form(c) if c <= self.c_min else None
             if step is None:
-                step = self.stepper.step(last or self._before_first(), c, outlook, self._enough, self._report)
+                step = self._step(last, c)
             elif not (step.point.certificate.relative_gap <= self.spec.tol and self._enough(step.point)):
                 # rows that nearly cancel: rounding hides where C_min is
                 step = self.stepper.step(step.point, c, Outlook(), self._enough, self._report)
             self._write(step)
-            outlook = step.outlook if last and last.c == step.facts["c_ref"] else Outlook(step.outlook.theta)
             last = step.point
+
+    def _step(self, last: Point | None, c: float) -> Step:
+        """Go to C from the last point, or from the reference whose C is nearer."""
+        near = min(self.references, key=lambda each: _distance(each.c, c), default=None)
+        if near is not None and (last is None or _distance(near.c, c) < _distance(last.c, c)):
+            start, outlook = reference_point(self.certifier, near, self.spec), self._outlook_from(near)
+        else:
+            start, outlook = last or self._first_point(self.c_min), self._outlook()
+        return self.stepper.step(start, c, outlook, self._enough, self._report)
+
+    def _outlook(self) -> Outlook:
+        """Return what the last step has taught for a step from there."""
+        if not self.writer.steps:
+            return Outlook()
+        facts = self.writer.steps[-1]
+        if self._came_from_the_step_before():
+            return Outlook(facts["theta"], facts["error"], facts["c_ref"])
+        return Outlook(facts["theta"])
+
+    def _outlook_from(self, reference: StepView) -> Outlook:
+        """Return what the last step from a reference has taught: in this run, or in the reference's own."""
+        if self.writer.steps and not self._came_from_the_step_before():
+            facts = self.writer.steps[-1]
+        elif reference.c_ref in [each["c"] for each in reference.data.get("reference", ())]:
+            facts = reference.facts
+        else:
+            return Outlook()
+        return Outlook(facts["theta"], facts["error"])
+
+    def _came_from_the_step_before(self) -> bool:
+        """Whether the last step started from the one before it."""
+        steps = self.writer.steps
+        return len(steps) > 1 and bool(steps[-2]["c"] == steps[-1]["c_ref"])
 
     def _next(self, last: Point | None) -> float | None:
         """Return the C after the last finished step, None at the end."""
@@ -202,11 +236,6 @@ class PathRun:
             return True
         return next_c(point.reach, self.spec.epsilon, self.spec.c_max) is not None
 
-    def _before_first(self) -> Point:
-        if self.reference is None:
-            return self._first_point(self.c_min)
-        return reference_point(self.certifier, self.reference, self.spec)
-
     def _first_point(self, c: float) -> Point:
         """Return the solution at C <= C_min: alpha_i = u_i for all rows."""
         rows = self.arrays
@@ -228,7 +257,7 @@ class PathRun:
         facts |= {"theta": Outlook().theta, "error": None}
         return Step(point, Outlook(), facts)
 
-    def _resumed(self) -> tuple[Point, Outlook]:
+    def _resumed(self) -> Point:
         """Return the last finished step's point, from its model and one pass."""
         facts, model = self.writer.steps[-1], self.writer.model(len(self.writer.steps) - 1)
         self.listen(Note(f"continuing after step {facts['step']} (C = {facts['c']:.6g})"))
@@ -236,11 +265,9 @@ class PathRun:
         model.alpha(self.arrays.alpha)
         apart = model.w_alpha()
         point = self.certifier.point(facts["c"], w, w if apart is None else apart, facts["drift"])
-        number = len(self.writer.steps) - 2
-        if number < 0 or facts["error"] is None or self.writer.steps[number]["c"] != facts["c_ref"]:
-            return point, Outlook(facts["theta"])
-        self._margins_again(self.writer.model(number))
-        return point, Outlook(facts["theta"], facts["error"], facts["c_ref"])
+        if self._came_from_the_step_before():
+            self._margins_again(self.writer.model(len(self.writer.steps) - 2))
+        return point
 
     def _margins_again(self, model: StoredModel) -> None:
         """Write the margins of an earlier point to ``before``, with the bits they had.
@@ -290,6 +317,10 @@ class PathRun:
                 scores=facts.get("scores"),
             )
         )
+
+
+def _distance(c: float, other: float) -> float:
+    return abs(math.log(c / other))
 
 
 def _uneven(arrays: RowArrays) -> bool:

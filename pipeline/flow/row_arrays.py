@@ -40,6 +40,7 @@ class RowArrays:
         self.verdicts, self.chosen = self.empty(np.int8), self.empty(np.bool_)
         self.wide = False
         self.trained = n_rows
+        self.class_weights = (1.0, 1.0)
 
     def empty(self, dtype: type) -> np.ndarray:
         """Return one more array, of zeros. The space of a file is taken now: later, a full disk is a bus error."""
@@ -129,5 +130,6 @@ def _weigh_classes(arrays: RowArrays, spec: PathSpec, path: str) -> None:
     else:
         negative, positive = (float(weight) for weight in spec.class_weight)
         weights = {-1: negative, 1: positive}
+    arrays.class_weights = weights[-1], weights[1]
     for part in arrays.chunks():
         arrays.costs[part] *= np.where(arrays.labels[part] == 1, weights[1], weights[-1])

@@ -39,9 +39,11 @@ class StepView:
     directory alive.
     """
 
-    def __init__(self, facts: dict[str, Any], model: StoredModel, spec: PathSpec, data: dict[str, Any]) -> None:
-        self.facts, self.model, self.spec, self.data = facts, model, spec, data
-        self.fingerprint: str = data["fingerprint"]
+    def __init__(self, facts: dict[str, Any], model: StoredModel, header: dict[str, Any]) -> None:
+        self.facts, self.model, self.data = facts, model, header["data"]
+        self.spec = PathSpec.from_json(header["spec"])
+        self.fingerprint: str = self.data["fingerprint"]
+        self.class_weights: tuple[float, float] = tuple(header.get("class_weights", (1.0, 1.0)))
         self.home: object = None
 
     def __getattr__(self, name: str) -> Any:
@@ -117,13 +119,12 @@ def open_run(path: str | Path) -> Run:
     """Read a run directory; what is not one is an error of one line."""
     folder = Path(path)
     header = _read_header(folder)
-    spec = PathSpec.from_json(header["spec"])
     steps = []
     for facts in _read_steps(folder):
         model = StoredModel(folder / MODELS / model_name(facts["step"]))
         if not model.path.is_file():
             raise RunError(f"{model.path}: the model is missing; run the same svmsieve path again")
-        steps.append(StepView(facts, model, spec, header["data"]))
+        steps.append(StepView(facts, model, header))
     return Run(folder, header, steps)
 
 

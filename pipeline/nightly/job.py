@@ -46,7 +46,7 @@ KNOWN = (
 
 @dataclass(frozen=True)
 class Training:
-    """How to train: the whole path, or at C/around, C and C*around for yesterday's best C."""
+    """How to train: the whole path, or at C/around, C and C*around for yesterday's best C, none above C_max."""
 
     around: float
     whole_path: bool
@@ -56,7 +56,8 @@ class Training:
         """Return the settings of a run; ``c`` is yesterday's, None on the first night."""
         settings = {"memory": memory} | self.settings
         if c is not None and not self.whole_path:
-            settings["grid"] = (c,) if self.around == 1 else (c / self.around, c, c * self.around)
+            top = PathSpec(**settings).c_max
+            settings["grid"] = tuple(sorted({min(top, c * factor) for factor in (1 / self.around, 1.0, self.around)}))
         return PathSpec(**settings)
 
 

@@ -15,6 +15,7 @@ part is the same when done twice. The decision is written down before anything i
 
 from __future__ import annotations
 
+import math
 import shutil
 from dataclasses import dataclass
 from datetime import date
@@ -172,7 +173,8 @@ class Nights:
         return self._last_trained() != (data.fingerprint, self.job.settings)
 
     def _train(self, engine: Engine, data: Dataset, night: dict[str, Any], clock: Clock) -> dict[str, Any]:
-        before = open_run(self.store.runs / night["reference"]).best if night["reference"] else None
+        old = open_run(self.store.runs / night["reference"]) if night["reference"] else None
+        before = old.best if old else None
         folder = self.store.runs / night["night"]
         spec = self.job.training.spec(before.c if before else None, self._budget(folder))
         yesterday = None
@@ -180,7 +182,7 @@ class Nights:
             with clock("screen"):
                 yesterday = self._yesterday(engine, data, before, spec)
         with clock("train"):
-            run = self._run(engine, data, spec, folder, before)
+            run = self._run(engine, data, spec, folder, _nearest(old, spec.grid))
         best = run.best
         verdicts = [gate.judge(best.scores, yesterday.scores if yesterday else None) for gate in self.job.gates]
         with clock("verify"):
@@ -204,11 +206,11 @@ class Nights:
     def _budget(self, folder: Path) -> int:
         return self.job.training.settings.get("memory") or budget_for(folder)
 
-    def _run(self, engine: Engine, data: Dataset, spec: PathSpec, folder: Path, before: StepView | None) -> Run:
+    def _run(self, engine: Engine, data: Dataset, spec: PathSpec, folder: Path, starts: list[StepView]) -> Run:
         """Train, or go on; what a killed attempt made of other data or settings is begun afresh."""
         if folder.exists() and not self._goes_on(folder, spec, data):
             shutil.rmtree(folder)
-        return train_run(engine, data, spec, folder, None, self.listen, before)
+        return train_run(engine, data, spec, folder, None, self.listen, starts)
 
     @staticmethod
     def _goes_on(folder: Path, spec: PathSpec, data: Dataset) -> bool:
@@ -224,3 +226,11 @@ class Nights:
             scored = scores(arrays.products[0][held], arrays.labels[held]) if held.size else None
             certificate = found.reference.certificate
         return Yesterday(1 - undecided / max(1, arrays.trained), certificate.relative_gap, scored)
+
+
+def _nearest(old: Run | None, grid: tuple[float, ...] | None) -> list[StepView]:
+    """Return yesterday's models that are nearest to today's C, each once: there today's training starts."""
+    if old is None or grid is None:
+        return []
+    near = {min(old.steps, key=lambda step: abs(math.log(step.c / c))).step for c in grid}
+    return [old.steps[number] for number in sorted(near)]

@@ -12,11 +12,12 @@ from sklearn.svm import LinearSVC
 import pipeline
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
+from pipeline.events import StepProgress
 from pipeline.flow.recompute import effective_costs
 from pipeline.flow.screen import screen_to, screening
 from pipeline.flow.survivors import survivors_to
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
-from pipeline.spec import RULES
+from pipeline.spec import RULES, PathSpec
 from tests.flow.runs import command
 from tests.flow.worlds import World, check_run, check_verdicts, plain_world, write_shards
 
@@ -162,14 +163,86 @@ def test_a_step_outlives_its_run(tmp_path):
     assert not path.exists()
 
 
-def test_alpha_follows_its_rows(tmp_path):
-    """The first shard is retired, a new one stands behind: the other rows keep their alpha wherever they are now."""
-    data, old = trained(tmp_path / "old", WORLD, [1.0], tol=1e-8)
+@pytest.mark.parametrize(("c", "least", "most"), [(0.02, 1, 1), (0.04, 0.1, 0.9), (1.0, 0, 0)])
+def test_alpha_follows_its_rows(tmp_path, c, least, most):
+    """The first shard is retired, a new one stands behind: the other rows keep their alpha wherever they are now.
+
+    New rows inside the margin all have the same share of their box, the best one for the dual.
+    """
+    data, old = trained(tmp_path / "old", WORLD, [c], tol=1e-8)
     gone, second = data.shards[0].n_rows, data.shards[1].n_rows
     today = joined(WORLD.rows(np.arange(gone, 120)), plain_world(6, seed=8))
     kept = write_shards(tmp_path / "kept", today, [second, 120 - gone])
-    with Engine("inline") as engine, screening(engine, kept, old.steps[0], 1.0) as found:
-        inside = (found.arrays.products[0] < 1).astype(float)
-        alpha = np.concatenate([old.steps[0].alpha[gone:], np.zeros(6)])
-        assert np.count_nonzero(alpha) > 10
-        np.testing.assert_array_equal(found.arrays.alpha, np.where(alpha == 0, inside, alpha))
+    with Engine("inline") as engine, screening(engine, kept, old.steps[0], c) as found:
+        alpha, f = found.arrays.alpha.copy(), found.arrays.products[0].copy()
+    assert np.count_nonzero(alpha) > 10
+    np.testing.assert_array_equal(alpha[:-6], old.steps[0].alpha[gone:])
+    inside = f[-6:] < 1
+    assert 0 < inside.sum() < 6
+    (t,) = set(alpha[-6:][inside])
+    assert least <= t / c <= most
+    np.testing.assert_array_equal(alpha[-6:][~inside], 0.0)
+
+    def dual(share: float) -> float:
+        return today.dual(np.concatenate([alpha[:-6], share * inside]))
+
+    for other in np.linspace(0, c, 21):
+        assert dual(other) <= dual(t) + 1e-12
+
+
+@pytest.mark.parametrize("settings", [{"class_weight": "balanced"}, {"class_weight": (0.5, 3.0)}])
+def test_alpha_at_its_bound_stays_there_when_class_weights_change(tmp_path, settings):
+    """The weights of ``balanced`` change with every row that comes: alpha keeps its share of the box."""
+    _, old = trained(tmp_path / "old", WORLD, [1.0], tol=1e-8, class_weight="balanced")
+    data = write_shards(
+        tmp_path / "new", joined(WORLD, plain_world(9, seed=8)), [len(WORLD.y) // 3, len(WORLD.y) // 2, 120]
+    )
+    spec = PathSpec(**settings)
+    with Engine("inline") as engine, screening(engine, data, old.steps[0], 1.0, spec=spec) as found:
+        share = found.arrays.alpha[:120] / found.arrays.costs[:120]
+    with Engine("inline") as engine:
+        before = old.steps[0].alpha / effective_costs(engine, pipeline.open_dataset(tmp_path / "old"), old.spec)
+    np.testing.assert_allclose(share, before, rtol=1e-9)
+    at_bound = np.abs(before - 1) < 1e-12
+    assert np.count_nonzero(at_bound) > 5
+    np.testing.assert_array_equal(share[at_bound], 1.0)
+
+
+GRID = [0.5, 1.0, 2.0]
+
+
+def nights(folder, settings):
+    """Return yesterday's data and run, and today's data: a shard less, one more."""
+    data, old = trained(folder / "old", WORLD, GRID, tol=1e-6, **settings)
+    gone = data.shards[0].n_rows
+    today = joined(WORLD.rows(np.arange(gone, 120)), plain_world(12, seed=8))
+    return old, today, write_shards(folder / "today", today, [data.shards[1].n_rows, 120 - gone])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_step_starts_from_the_nearest_reference(tmp_path, rule):
+    old, today, data = nights(tmp_path, {"rule": rule})
+    run = pipeline.fit_path(data, grid=[*GRID, 2.1, 40.0], rule=rule, tol=1e-6, reference=old.steps, scheduler="inline")
+    assert [step.c_ref for step in run.steps] == [*GRID, 2.0, 2.1]
+    check_run(today, run)
+    third = pipeline.fit_path(data, grid=GRID, rule=rule, tol=1e-6, reference=run.steps[:3], scheduler="inline")
+    assert [step.c_ref for step in third.steps] == GRID
+    check_run(today, third)
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_steps_from_references_continue_with_the_same_bits(tmp_path, steps):
+    old, _, data = nights(tmp_path, {})
+    settings = {"grid": [*GRID, 2.1, 2.2], "tol": 1e-6, "reference": old.steps, "scheduler": "inline"}
+    whole = pipeline.fit_path(data, out=tmp_path / "whole", memory="1GB", **settings)
+
+    def stop(event):
+        if isinstance(event, StepProgress) and event.done and event.step == steps:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.fit_path(data, out=tmp_path / "run", memory="1GB", listen=stop, **settings)
+    run = pipeline.fit_path(data, out=tmp_path / "run", memory="1GB", **settings)
+    for one, other in zip(run.steps, whole.steps, strict=True):
+        assert one.model.path.read_bytes() == other.model.path.read_bytes()
+        assert (one.theta, one.error, one.c_ref) == (other.theta, other.error, other.c_ref)
