@@ -32,7 +32,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     workers: int | None = None,
     solve_on: str = "client",
     listen: Listener = silent,
-    reference: StepView | Sequence[StepView] = (),
+    reference: StepView | Sequence[StepView] | None = None,
     **settings: Any,
 ) -> Run:
     """Train a certified SVM at every C of the path.
@@ -48,7 +48,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
     budget = budget_for(out) if memory is None else bytes_of(memory)
     spec = PathSpec(memory=budget, grid=None if grid is None else tuple(map(float, grid)), **settings)
-    references = (reference,) if isinstance(reference, StepView) else tuple(reference)
+    references = (reference,) if isinstance(reference, StepView) else tuple(reference or ())
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-")) if out is None else Path(out)
     try:
         with Engine(scheduler, workers, solve_on) as engine:
