@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from pipeline.cores import available_cores
 from pipeline.data.digest import digest_text
 from pipeline.data.labels import LabelMap
 from pipeline.data.manifest import Manifest, read_manifest
-from pipeline.data.parallel import available_cores, in_order
+from pipeline.data.parallel import in_order
 from pipeline.data.remote import open_remote
 from pipeline.data.rows import Rows
 from pipeline.data.shard import check_shard, read_shard

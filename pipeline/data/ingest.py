@@ -18,13 +18,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pipeline.cores import available_cores
 from pipeline.data.amend import Amendment, amend_shard
 from pipeline.data.assemble import DEFAULT_SHARD_BYTES, UNKNOWN_BIAS_INDEX, Piece, ShardCutter, join
 from pipeline.data.block import LARGEST_FEATURES, ReadRules
 from pipeline.data.directory import OpenDirectory, existing_directory, new_directory
 from pipeline.data.labels import LabelCoder, label_text
 from pipeline.data.manifest import Manifest, SourceInfo
-from pipeline.data.parallel import available_cores, in_order
+from pipeline.data.parallel import in_order
 from pipeline.data.shard import ShardInfo, shard_name, write_shard
 from pipeline.data.sources.base import ReadOptions, Source
 from pipeline.data.sources.choose import open_sources

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pipeline.cores import available_cores
 from pipeline.data.assemble import Piece, join
 from pipeline.data.block import Block, Origin, ReadRules
 from pipeline.data.dataset import Dataset
 from pipeline.data.digest import Lanes, digest_rows, digest_text, fingerprint
 from pipeline.data.labels import LabelCoder, LabelMap
-from pipeline.data.parallel import available_cores, in_order
+from pipeline.data.parallel import in_order
 from pipeline.data.rows import Rows
 from pipeline.data.sources.base import ReadOptions
 from pipeline.data.sources.columns import Layout, block_of, labels_of

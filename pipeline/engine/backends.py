@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
+from pipeline.cores import available_cores
 from pipeline.engine.shared import as_files, as_references, remove_files
 from pipeline.errors import EngineError
 
@@ -96,7 +97,7 @@ class Threads(Local):
     name, in_process = "threads", True
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or _cores()
+        self.workers = workers or available_cores()
         self.pool = ThreadPoolExecutor(self.workers, "svmsieve")
 
     def compute(self, collection: Any) -> Any:
@@ -114,7 +115,7 @@ class Processes(Local):
     name, in_process = "processes", False
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or _cores()
+        self.workers = workers or available_cores()
         self.pool = self._new_pool()
 
     def share(self, values: tuple[Any, ...]) -> AbstractContextManager[tuple[Any, ...]]:
@@ -170,7 +171,3 @@ def connect(scheduler: str = "threads", workers: int | None = None) -> Backend:
     raise EngineError(
         f"unknown scheduler {scheduler!r}; use {', '.join(SCHEDULERS)} or an address tcp://host:8786 or tls://host:8786"
     )
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

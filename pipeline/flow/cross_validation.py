@@ -14,7 +14,8 @@ from pipeline.engine.engine import Engine
 from pipeline.events import Listener, Note
 from pipeline.files import write_json
 from pipeline.flow.path import run_path
-from pipeline.flow.run_directory import HEADER, Run, alone_in, open_run
+from pipeline.flow.run_directory import HEADER, Run, open_run
+from pipeline.flow.run_writer import alone_in
 from pipeline.flow.score import best
 from pipeline.spec import SCORES
 

@@ -35,7 +35,8 @@ from pipeline.flow.reference import reference_point
 from pipeline.flow.remote_host import RemoteHost
 from pipeline.flow.row_arrays import RowArrays, collect
 from pipeline.flow.row_host import LocalHost, RowHost
-from pipeline.flow.run_directory import Run, RunWriter, StepView, open_run, writing
+from pipeline.flow.run_directory import Run, StepView, open_run
+from pipeline.flow.run_writer import RunWriter, writing
 from pipeline.flow.score import best, scores
 from pipeline.flow.solve_held import Method
 from pipeline.flow.solve_rows import RowSolver

@@ -1,21 +1,16 @@
-"""RUN: what a path leaves on disk, and what it continues from when it was interrupted.
+"""RUN: what a path leaves on disk, as a reader finds it.
 
-    run.json        settings, data fingerprint, versions, status, the best step
-    steps.jsonl     one line a finished step, forced to disk as it finishes
-    models/NNNNNN.npz
+run.json        settings, data fingerprint, versions, status, the best step
+steps.jsonl     one line a finished step, forced to disk as it finishes
+models/NNNNNN.npz
 
-A step counts when its line and its model are whole; a torn last line or a damaged model sends a continued run back to
-the step before. So it is enough to force files to disk now and then: a power cut costs the steps since.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import RunError
-from pipeline.files import locked, one_line, write_json
-from pipeline.flow.model_file import StoredModel, write_model
+from pipeline.files import one_line
+from pipeline.flow.model_file import StoredModel
 from pipeline.spec import PathSpec
 
-SECONDS_BETWEEN_SYNCS = 0.5
 FORMAT, VERSION = "svmsieve-run", 1
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 
@@ -111,16 +105,16 @@ class Run:
 def stored_spec(path: str | Path) -> PathSpec | None:
     """Return the settings of a run directory, whatever state its steps are in; None if there is no run yet."""
     folder = Path(path)
-    with _io_errors(folder):
-        return PathSpec.from_json(_read_header(folder)["spec"]) if (folder / HEADER).is_file() else None
+    with io_errors(folder):
+        return PathSpec.from_json(read_header(folder)["spec"]) if (folder / HEADER).is_file() else None
 
 
 def open_run(path: str | Path) -> Run:
     """Read a run directory; what is not one is an error of one line."""
     folder = Path(path)
-    header = _read_header(folder)
+    header = read_header(folder)
     steps = []
-    for facts in _read_steps(folder):
+    for facts in read_steps(folder):
         model = StoredModel(folder / MODELS / model_name(facts["step"]))
         if not model.path.is_file():
             raise RunError(f"{model.path}: the model is missing; run the same svmsieve path again")
@@ -133,134 +127,8 @@ def model_name(step: int) -> str:
     return f"{step:06d}.npz"
 
 
-class RunWriter:
-    """Appends to a run directory. ``steps`` are the finished ones, those of an earlier attempt included."""
-
-    def __init__(self, folder: Path, header: dict[str, Any], steps: list[dict[str, Any]]) -> None:
-        self.folder, self.header, self.steps = folder, header, steps
-        self.stream = (folder / STEPS).open("a", encoding="utf-8")
-        self.synced = 0.0
-
-    def append(
-        self, facts: dict[str, Any], w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None
-    ) -> dict[str, Any]:
-        """Write a finished step: its model first, then its line."""
-        number = len(self.steps)
-        sync = time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS
-        write_model(self.folder / MODELS / model_name(number), facts["c"], w, alpha, verdicts, w_alpha, sync)
-        line = {"step": number, **facts}
-        self.stream.write(json.dumps(line) + "\n")
-        self.stream.flush()
-        if sync:
-            os.fsync(self.stream.fileno())
-            self.synced = time.monotonic()
-        self.steps.append(line)
-        return line
-
-    def model(self, step: int) -> StoredModel:
-        """Return the model of a finished step."""
-        return StoredModel(self.folder / MODELS / model_name(step))
-
-    def update(self, **items: Any) -> None:
-        """Change run.json."""
-        self.header |= items
-        write_json(self.folder / HEADER, self.header)
-
-    def scratch(self) -> Path:
-        """Return a folder for temporary files on the same disk."""
-        folder = self.folder / SCRATCH
-        folder.mkdir(exist_ok=True)
-        return folder
-
-
-@contextmanager
-def writing(path: str | Path, spec: PathSpec, data: dict[str, Any], versions: dict[str, str]) -> Iterator[RunWriter]:
-    """Open a run directory, new or to be continued, for the only writer."""
-    folder = Path(path).resolve()
-    with _io_errors(folder):
-        _make(folder)
-    with alone_in(folder):
-        header = _matching_header(folder, spec, data, versions)
-        _remove_half_written(folder)
-        steps = _keep_whole_steps(folder)
-        writer = RunWriter(folder, header, steps)
-        try:
-            if header["status"] == "finished" and len(steps) < header["n_steps"]:
-                writer.update(status="running")  # models were lost since: the missing steps are trained again
-            yield writer
-        finally:
-            shutil.rmtree(folder / SCRATCH, ignore_errors=True)
-            writer.stream.close()
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Hold the lock of a run directory's only writer; what cannot be written there is an error of one line."""
-    busy = RunError(f"{folder}: another svmsieve is running there; wait for it to finish")
-    with _io_errors(folder), locked(folder, busy):
-        yield
-
-
-def _make(folder: Path) -> None:
-    """Make the directory, or accept one that is empty, a run, or what is left of one that had hardly begun.
-
-    Steps without a run.json are none of those: nobody knows their settings.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder}: is a file; choose another --out")
-    if folder.is_dir() and not (folder / HEADER).exists():
-        names = {entry.name for entry in folder.iterdir()} - {f"{HEADER}.tmp", MODELS}
-        if STEPS in names:
-            raise RunError(f"{folder}: has lost its {HEADER}; remove {folder} to start afresh, or choose another --out")
-        if names or ((folder / MODELS).exists() and any((folder / MODELS).iterdir())):
-            raise RunError(f"{folder}: exists and is not a run; choose another --out")
-    (folder / MODELS).mkdir(parents=True, exist_ok=True)
-
-
-def _matching_header(folder: Path, spec: PathSpec, data: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
-    afresh = f"remove {folder} to start afresh, or choose another --out"
-    if not (folder / HEADER).is_file():
-        header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
-        header |= {"spec": spec.to_json(), "data": data, "versions": versions}
-        write_json(folder / HEADER, header)
-        return header
-    header = _read_header(folder)
-    if header["data"]["fingerprint"] != data["fingerprint"]:
-        raise RunError(f"{folder}: was made from other data ({header['data']['path']}); {afresh}")
-    changed = spec.difference(PathSpec.from_json(header["spec"]))
-    if changed:
-        raise RunError(f"{folder}: was made with other settings ({changed}); {afresh}")
-    for what in ("validation", "reference"):
-        if header["data"].get(what) != data.get(what):
-            raise RunError(f"{folder}: was made with other {what} data; {afresh}")
-    return header
-
-
-def _remove_half_written(folder: Path) -> None:
-    for path in (*folder.glob("*.tmp"), *(folder / MODELS).glob("*.tmp")):
-        path.unlink()
-
-
-def _keep_whole_steps(folder: Path) -> list[dict[str, Any]]:
-    """Return the steps that count and cut the rest off.
-
-    Every model is read: after a power cut any of those that were not forced to disk may be damaged, not only the last.
-    """
-    whole: list[dict[str, Any]] = []
-    for facts in _read_steps(folder, torn=True):
-        if not StoredModel(folder / MODELS / model_name(len(whole))).is_whole():
-            break
-        whole.append(facts)
-    text = "".join(json.dumps(facts) + "\n" for facts in whole).encode()
-    path = folder / STEPS
-    if not path.is_file() or path.read_bytes() != text:
-        temporary = folder / f"{STEPS}.tmp"
-        temporary.write_bytes(text)
-        temporary.replace(path)
-    return whole
-
-
-def _read_header(folder: Path) -> dict[str, Any]:
+def read_header(folder: Path) -> dict[str, Any]:
+    """Read and check run.json."""
     path = folder / HEADER
     afresh = f"remove {folder} to start afresh"
     try:
@@ -284,7 +152,8 @@ def _read_header(folder: Path) -> dict[str, Any]:
     return header
 
 
-def _read_steps(folder: Path, torn: bool = False) -> Iterator[dict[str, Any]]:
+def read_steps(folder: Path, torn: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield the lines of steps.jsonl; with ``torn`` up to the first that is damaged."""
     path = folder / STEPS
     if not path.is_file():
         return
@@ -301,5 +170,6 @@ def _read_steps(folder: Path, torn: bool = False) -> Iterator[dict[str, Any]]:
         yield facts
 
 
-def _io_errors(folder: Path) -> AbstractContextManager[None]:
+def io_errors(folder: Path) -> AbstractContextManager[None]:
+    """Say in one line that a run directory cannot be written."""
     return one_line(lambda reason: RunError(f"{folder}: cannot be written ({reason}); finished steps stay"))

@@ -23,12 +23,13 @@ from pipeline.data.dataset import open_shards
 from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.data.inputs import resolve
 from pipeline.errors import RunError
-from pipeline.flow import run_directory
+from pipeline.flow import run_writer
 from pipeline.flow.fit import fit_path
 from pipeline.flow.model_file import StoredModel
 from pipeline.flow.path import describe_data, versions
 from pipeline.flow.row_arrays import RowArrays
-from pipeline.flow.run_directory import RunWriter, open_run, writing
+from pipeline.flow.run_directory import open_run
+from pipeline.flow.run_writer import RunWriter, writing
 from pipeline.flow.working_rows import WorkingRows
 from tests.flow.runs import command, shards_of, sparse_rows
 from tests.forked import LIMIT, Server, one_line, run_command
@@ -316,7 +317,7 @@ def run_to_line(number: int, code: tuple[str, ...], ending: str, errors: str, ar
 
 
 HEADER_CODE = ("pipeline/files.py",)
-STEP_CODE = ("flow/run_directory.py", "flow/model_file.py")
+STEP_CODE = ("flow/run_writer.py", "flow/model_file.py")
 
 
 @pytest.mark.parametrize("ending", ["killed", "interrupted"])
@@ -398,7 +399,7 @@ def test_a_power_cut_costs_steps_and_nothing_else(job, undisturbed, monkeypatch,
             return line
 
         with monkeypatch.context() as patch:
-            patch.setattr(run_directory, "SECONDS_BETWEEN_SYNCS", chance.choice([0.0, 0.05, 9.9]))
+            patch.setattr(run_writer, "SECONDS_BETWEEN_SYNCS", chance.choice([0.0, 0.05, 9.9]))
             patch.setattr(RunWriter, "append", append_and_stop)
             disk = Disk(patch)
             with suppress(PowerCutError):
@@ -603,7 +604,7 @@ def test_a_disk_that_fails_is_one_line_and_finished_steps_stay(job, undisturbed,
                 return original(*arguments)
 
             patch.setattr(module, name, fail)
-            patch.setattr(run_directory, "SECONDS_BETWEEN_SYNCS", 0.0)
+            patch.setattr(run_writer, "SECONDS_BETWEEN_SYNCS", 0.0)
             code, _, said = command(capsys, *one.arguments())
         if code:
             assert "cannot be written (No space left on device)" in one_line(said)
