@@ -24,14 +24,12 @@ from pipeline.budget import Projection, project
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
-from pipeline.events import Listener, Note, StepProgress, silent
+from pipeline.events import Listener, StepProgress, silent
 from pipeline.flow.held_rows import ROW_BYTES, entry_bytes
 from pipeline.flow.linear_model import trained_on
 from pipeline.flow.memory_meter import MemoryMeter
-from pipeline.flow.model_file import StoredModel
 from pipeline.flow.passes import products, row_sum
 from pipeline.flow.point import Certifier, Point
-from pipeline.flow.reference import reference_point
 from pipeline.flow.remote_host import RemoteHost
 from pipeline.flow.row_arrays import RowArrays, collect
 from pipeline.flow.row_host import LocalHost, RowHost
@@ -40,6 +38,7 @@ from pipeline.flow.run_writer import RunWriter, writing
 from pipeline.flow.score import best, scores
 from pipeline.flow.solve_held import Method
 from pipeline.flow.solve_rows import RowSolver
+from pipeline.flow.starts import Starts
 from pipeline.flow.step import Clock, Step, Stepper
 from pipeline.flow.working_rows import WorkingRows
 from pipeline.maths.ball import drift_of_sum
@@ -148,6 +147,7 @@ class PathRun:
         self.certifier = Certifier(self.engine, data, arrays, self.working, spec.rule)
         solver = RowSolver(self.working, Method(spec.solver, spec.shrink, self.projection))
         self.stepper = Stepper(arrays, self.certifier, solver, spec)
+        self.starts = Starts(self.certifier, self.writer, spec, self.references)
         self.cost_sum: np.ndarray | None = None
         if "c_min" not in self.writer.header:
             self.cost_sum = row_sum(self.engine, data, arrays.costs)
@@ -165,52 +165,20 @@ class PathRun:
         return LocalHost(self.engine, self.data, self.arrays.wide, self.arrays.lengths)
 
     def _walk(self) -> None:
-        last = self._resumed() if self.writer.steps else None
+        last = self.starts.resumed(self.listen) if self.writer.steps else None
         while True:
             c = self._next(last)
             if c is None:
                 return
             step = self._closed_form(c) if c <= self.c_min else None
             if step is None:
-                step = self._step(last, c)
+                start, outlook = self.starts.at(c, last) or (self._first_point(self.c_min), Outlook())
+                step = self.stepper.step(start, c, outlook, self._enough, self._report)
             elif not (step.point.certificate.relative_gap <= self.spec.tol and self._enough(step.point)):
                 # rows that nearly cancel: rounding hides where C_min is
                 step = self.stepper.step(step.point, c, Outlook(), self._enough, self._report)
             self._write(step)
             last = step.point
-
-    def _step(self, last: Point | None, c: float) -> Step:
-        """Go to C from the last point, or from the reference whose C is nearer."""
-        near = min(self.references, key=lambda each: _distance(each.c, c), default=None)
-        if near is not None and (last is None or _distance(near.c, c) < _distance(last.c, c)):
-            start, outlook = reference_point(self.certifier, near, self.spec), self._outlook_from(near)
-        else:
-            start, outlook = last or self._first_point(self.c_min), self._outlook()
-        return self.stepper.step(start, c, outlook, self._enough, self._report)
-
-    def _outlook(self) -> Outlook:
-        """Return what the last step has taught for a step from there."""
-        if not self.writer.steps:
-            return Outlook()
-        facts = self.writer.steps[-1]
-        if self._came_from_the_step_before():
-            return Outlook(facts["theta"], facts["error"], facts["c_ref"])
-        return Outlook(facts["theta"])
-
-    def _outlook_from(self, reference: StepView) -> Outlook:
-        """Return what the last step from a reference has taught: in this run, or in the reference's own."""
-        if self.writer.steps and not self._came_from_the_step_before():
-            facts = self.writer.steps[-1]
-        elif reference.c_ref in [each["c"] for each in reference.data.get("reference", ())]:
-            facts = reference.facts
-        else:
-            return Outlook()
-        return Outlook(facts["theta"], facts["error"])
-
-    def _came_from_the_step_before(self) -> bool:
-        """Whether the last step started from the one before it."""
-        steps = self.writer.steps
-        return len(steps) > 1 and bool(steps[-2]["c"] == steps[-1]["c_ref"])
 
     def _next(self, last: Point | None) -> float | None:
         """Return the C after the last finished step, None at the end."""
@@ -258,30 +226,6 @@ class PathRun:
         facts |= {"theta": Outlook().theta, "error": None}
         return Step(point, Outlook(), facts)
 
-    def _resumed(self) -> Point:
-        """Return the last finished step's point, from its model and one pass."""
-        facts, model = self.writer.steps[-1], self.writer.model(len(self.writer.steps) - 1)
-        self.listen(Note(f"continuing after step {facts['step']} (C = {facts['c']:.6g})"))
-        w = model.w()
-        model.alpha(self.arrays.alpha)
-        apart = model.w_alpha()
-        point = self.certifier.point(facts["c"], w, w if apart is None else apart, facts["drift"])
-        if self._came_from_the_step_before():
-            self._margins_again(self.writer.model(len(self.writer.steps) - 2))
-        return point
-
-    def _margins_again(self, model: StoredModel) -> None:
-        """Write the margins of an earlier point to ``before``, with the bits they had.
-
-        Rows are summed up in another order when they are multiplied by several vectors at once, as they were then if w
-        was not alone.
-        """
-        w, rows = model.w(), self.arrays
-        if self.certifier.with_signs or model.w_alpha() is not None:
-            products(self.engine, self.data, [w, w], [rows.before, rows.expected])  # expected is written by every step
-        else:
-            products(self.engine, self.data, [w], [rows.before])
-
     def _write(self, step: Step) -> None:
         point, facts = step.point, dict(step.facts)
         facts["scores"] = self._scores(point)
@@ -318,10 +262,6 @@ class PathRun:
                 scores=facts.get("scores"),
             )
         )
-
-
-def _distance(c: float, other: float) -> float:
-    return abs(math.log(c / other))
 
 
 def _uneven(arrays: RowArrays) -> bool:
