@@ -103,7 +103,7 @@ def main() -> None:
         jobs = [words] if words else []
         if not jobs:
             rows = str(make_rows(Path(name)))
-            blocks = "--memory 184MB --workers 2 --grid 0.002,0.005,0.02,0.05,0.1 --tol 1e-3"
+            blocks = "--memory 284MB --workers 2 --grid 0.002,0.005,0.02,0.05,0.1 --tol 1e-3"
             jobs = [["breast_cancer", "--tol", "1e-6"], [rows, *blocks.split()]]
         chance = random.Random(options.seed)
         same = [
