@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -47,16 +48,16 @@ class Backend(Protocol):
         ...
 
 
-class Local:
+class Local(ABC):
     """What the backends of this machine have in common: nothing is lost but with the whole program."""
 
     def share(self, values: tuple[Any, ...]) -> AbstractContextManager[tuple[Any, ...]]:
         """Make big read-only objects available to every task; by reference unless a backend knows better."""
         return as_references(values)
 
+    @abstractmethod
     def compute(self, collection: Any) -> Any:
         """Compute a Dask collection."""
-        raise NotImplementedError
 
     @contextmanager
     def sharing(self, values: tuple[Any, ...]) -> Iterator[Pass]:

@@ -29,7 +29,7 @@ from pipeline.errors import JobError
 from pipeline.events import Listener, Note, silent
 from pipeline.files import replacing
 from pipeline.flow.fit import budget_for, train_run
-from pipeline.flow.run_directory import Run, StepView, open_run, stored_spec
+from pipeline.flow.run_directory import HEADER, Run, StepView, open_run, read_header
 from pipeline.flow.score import scores
 from pipeline.flow.screen import screening
 from pipeline.flow.step import Clock
@@ -214,8 +214,10 @@ class Nights:
 
     @staticmethod
     def _goes_on(folder: Path, spec: PathSpec, data: Dataset) -> bool:
-        stored = stored_spec(folder)
-        return stored == spec and open_run(folder).header["data"]["fingerprint"] == data.fingerprint
+        if not (folder / HEADER).is_file():
+            return False
+        header = read_header(folder)  # its steps may be damaged: training mends that
+        return PathSpec.from_json(header["spec"]) == spec and header["data"]["fingerprint"] == data.fingerprint
 
     def _yesterday(self, engine: Engine, data: Dataset, before: StepView, spec: PathSpec) -> Yesterday:
         """Screen today's rows with yesterday's model, and score it on the rows held out."""

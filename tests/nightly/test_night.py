@@ -16,6 +16,7 @@ import pipeline
 from pipeline.data.dataset import open_shards
 from pipeline.data.digest import row_hashes
 from pipeline.errors import DatasetError, JobError
+from pipeline.events import StepProgress
 from pipeline.files import locked
 from pipeline.flow.run_directory import open_run
 from pipeline.flow.verify import verify
@@ -351,6 +352,19 @@ def test_a_night_under_way_is_completed_with_todays_settings(begun):
     assert job.settings != read_job(begun.job).settings
 
 
+def test_a_night_whose_models_were_lost_in_a_power_cut_is_completed(begun):
+    """A line of steps.jsonl may be on disk and its model not."""
+    begun.arrive(1)
+    with pytest.raises(KeyboardInterrupt):
+        begun.run(1, listen=_interrupting)
+    models = list((begun.store / "runs" / str(day(1)) / "models").iterdir())
+    assert models
+    for path in models:
+        path.unlink()
+    assert begun.night(1)["status"] == "published"
+    assert holds(begun)
+
+
 def _interrupting(event: object) -> None:
-    if type(event).__name__ == "StepProgress":
+    if isinstance(event, StepProgress) and event.done:
         raise KeyboardInterrupt
