@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -17,5 +20,23 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a helper that kernels call; LLVM inlines it where that pays."""
-    return numba.njit(function, nogil=True)
+    """Compile a helper into the kernels that call it: as a call of its own it would take every array apart again."""
+    return numba.njit(function, nogil=True, forceinline=True)
+
+
+@intrinsic
+def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of array[index] before it is needed; ``index`` is a uint64 inside a contiguous array."""
+    del typing_context
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        wanted = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], wanted)
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        to_read, to_all_levels, as_data = number(0), number(3), number(1)
+        builder.call(function, [address, to_read, to_all_levels, as_data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate

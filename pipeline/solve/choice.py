@@ -40,10 +40,10 @@ NEAR_NONZEROS, FAR_FEATURES = 3_000_000, 250_000
 FIRST_LOOK, FIRST_LOOK_AT_CG, PATIENCE = 0.1, 0.3, 1.5
 
 
-def newton_seconds(problem: ReducedProblem, alpha: np.ndarray) -> float:
-    """Predict what newton costs from ``alpha``: its steps, each a few products and one linear system."""
+def newton_seconds(problem: ReducedProblem, free: int) -> float:
+    """Predict what newton costs from so many free alphas: its steps, each a few products and one linear system."""
     n, d = problem.z.shape
-    free = int(np.count_nonzero((alpha > 0.0) & (alpha < problem.u))) + 1
+    free += 1
     length = problem.nnz / max(n, 1)
     small = min(free, d)
     if small > DIRECT_SIZE:
@@ -124,7 +124,7 @@ def _watched_descent(problem: ReducedProblem, alpha: np.ndarray, target: float, 
         if promised:
             found = run.judged(target)
         history.append((spent, found.gap if promised else estimate))
-        rival = newton_seconds(problem, run.alpha)
+        rival = newton_seconds(problem, run.n_free)
         hopeless = spent > look * rival and _remaining(history, target) > rival
         if not promised and (hopeless or spent > PATIENCE * rival):
             return run.judged(target, "handed over")

@@ -21,17 +21,17 @@ import time
 import numpy as np
 import scipy.sparse as sp
 
-from pipeline.solve.dcd_kernel import add_rows, exact_gap
+from pipeline.solve.dcd_kernel import DUAL, exact_gap, sum_rows
 from pipeline.solve.ray_kernel import best_scale
 from pipeline.solve.reduced import ReducedProblem, Solution
-from pipeline.solve.subspace_kernel import settle, sweeps
+from pipeline.solve.subspace_kernel import scale_free, settle, sweeps
 
 NONZEROS_A_CALL = 2_000_000
 MOST_SWEEPS, MOST_A_BURST = 1_000_000, 10
 MOST_QUIET, LEAST_CAUTION = 20, 1e-3
 FIRST_STEP = 4  # sweeps up to the first subspace step: before that, many rows change sides
 DENSE_SHARE = 0.25  # what a value of a dense row costs, in nonzeros of sparse ones
-NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 8  # what visits and steps cost besides nonzeros, in nonzeros
+NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and steps cost besides nonzeros, in nonzeros
 RAY_REACH = 30.0  # the ray is searched once the gap at w_alpha is within this factor of the target
 
 
@@ -65,38 +65,42 @@ class Descent:
 
     def __init__(self, problem: ReducedProblem, alpha: np.ndarray, shrink: bool, seed: int, ray: bool = True) -> None:
         self.rows = _rows(problem)
-        self.problem, self.alpha, self.shrink, self.ray = problem, alpha, shrink, ray
-        n = alpha.size
+        self.problem, self.shrink, self.ray = problem, shrink, ray
+        n, d = problem.z.shape
+        self.duals = _duals(alpha, problem.u)
         state = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567890ABCDEF) % 2**64 or 1], dtype=np.uint64)
-        self.order = (np.arange(n), state, np.array([n, np.inf, -np.inf]))
-        self.squares, self.margins = np.full(n, -1.0), np.empty(n)
+        self.order = (np.arange(n, dtype=np.uint32), state, np.array([n, np.inf, -np.inf]))
         self.w = problem.v.copy()
-        self.memory: _Memory | None = None
+        self.features = (self.w, problem.v.copy(), np.zeros(d), np.zeros(d))
         self.pace = np.array([FIRST_STEP, 1])
-        self.sweeps, self.work, self.next_scaling = 0, 0.0, 0
+        self.sweeps, self.work, self.next_scaling, self.n_free = 0, 0.0, 0, 0
         self.caution = 0.7
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """A copy of alpha."""
+        return np.ascontiguousarray(self.duals["alpha"])
 
     def exact_gap(self) -> float:
         """Sum w afresh, bring the rows back that may move, and return the gap of (w, alpha)."""
-        self.w[:] = self.problem.v
-        add_rows(self.rows, self.alpha, self.w)
-        gap = float(exact_gap(self.rows, self.problem.u, self.alpha, self.w, self.order, self.margins, self.shrink))
-        if self.memory is not None:
-            self.memory[0][1][:] = self.w
-            settle(self.rows, self.alpha, self.order[0][int(self.order[2][0]) :], self.memory)
+        sum_rows(self.rows, self.duals, self.problem.v, self.w)
+        gap = float(exact_gap(self.rows, self.duals, self.w, self.order, self.shrink))
+        if self.sweeps:
+            self.features[1][:] = self.w
+            settle(self.rows, self.duals, self.order[0][int(self.order[2][0]) :], self.features)
         return gap
 
     def judged(self, target_gap: float, detail: str = "sweeps") -> Solution:
         """Compute the exact gap, try the ray if it is too large, and say whether the target is reached."""
         gap, w, solver, outcome = self.exact_gap(), self.w, "dcd", "limit"
         if gap > target_gap and self.ray:
-            on_ray, scale = self._ray(self.alpha.size)
+            on_ray, scale = self._ray(self.duals.size)
             if on_ray <= target_gap:
                 gap, w, solver = on_ray, scale * self.w, "dcd+ray"
-        if gap <= target_gap:
-            outcome, detail = "converged", ""
-        elif not np.isfinite(gap):
+        if not np.isfinite(gap):
             outcome, detail = "failed", "the gap is not finite (values too large)"
+        elif gap <= target_gap:
+            outcome, detail = "converged", ""
         return Solution(self.alpha, w, gap, outcome, self.sweeps, solver, detail)
 
     def advance(self, target_gap: float, deadline: float, most_sweeps: int) -> None:
@@ -114,23 +118,20 @@ class Descent:
 
         Each time a promise proves hollow (rows that were set aside had to move) the next must be twice as good.
         """
-        if self.memory is None or self.sweeps >= self.next_scaling:
-            self.memory = self._scaled_memory()
+        if self.sweeps >= self.next_scaling:
+            scale_free(self.rows, self.duals, self.order[0][: int(self.order[2][0])], self.features)
             self.next_scaling = 2 * self.sweeps + 2
-        old, p1, p2 = self.memory
-        before, d = float(self.order[2][0]), self.w.size
-        length = self.problem.nnz / max(1, self.alpha.size)
+        n, d = self.problem.z.shape
+        before, length = float(self.order[2][0]), self.problem.nnz / max(1, n)
         length = (length if self.problem.is_sparse else DENSE_SHARE * length) + NONZEROS_A_ROW
         price = (before * STEP_A_ROW + d * STEP_A_FEATURE) / (before * length + 1)
         count = min(
             1 + self.sweeps // 4, max(1, NONZEROS_A_CALL // max(1, self.problem.nnz)), MOST_A_BURST, most_sweeps
         )
-        box, point = (self.problem.u, self.squares), (self.alpha, self.w, self.margins)
-        active, estimate, steps = sweeps(
-            self.rows, box, point, self.order, self.memory, self.shrink, (count, price, self.pace)
+        plan = (count, price, self.pace)
+        active, self.n_free, estimate, steps = sweeps(
+            self.rows, self.duals, self.features, self.order, self.shrink, plan
         )
-        if steps % 2 == 1:
-            self.memory = old, p2, p1
         self.sweeps += count
         self.work += (count + steps * price) * (before + active) / 2 * length
         if self.ray and self.caution * target_gap < estimate <= RAY_REACH * target_gap:
@@ -143,25 +144,19 @@ class Descent:
     def _ray(self, count: int) -> tuple[float, float]:
         """Return the gap and the scale of the best point on the ray of w, by the margins of the first rows in use."""
         size = float(self.w @ self.w)
-        gap, scale = best_scale(self.order[0][:count], self.margins, self.alpha, self.problem.u, size)
+        duals = self.duals
+        gap, scale = best_scale(self.order[0][:count], duals["margin"], duals["alpha"], duals["u"], size)
         return float(gap), float(scale)
 
-    def _scaled_memory(self) -> _Memory:
-        """Scale the free alphas to the dual optimum (a start may be right but for that) and keep them as first step."""
-        alpha, u = self.alpha, self.problem.u
-        is_free = (alpha > 0.0) & (alpha < u)
-        free, image = np.where(is_free, alpha, 0.0), np.zeros(self.w.size)
-        if is_free.any():
-            add_rows(self.rows, free, image)
-            best = float(free.sum() - self.w @ image) / max(float(image @ image), 1e-300)
-            growth = min(max(best, -1.0), float(np.min(u[is_free] / alpha[is_free])) - 1.0)
-            np.minimum(alpha + growth * free, u, out=alpha)
-            self.w += growth * image
-        return (alpha.copy(), self.w.copy()), (free, image), (np.zeros(alpha.size), np.zeros(self.w.size))
 
-
-_Pair = tuple[np.ndarray, np.ndarray]
-_Memory = tuple[_Pair, _Pair, _Pair]
+def _duals(alpha: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Return one record a row, each in a cache line of its own."""
+    line = DUAL.itemsize
+    room = np.zeros((u.size + 1) * line, dtype=np.uint8)
+    shift = -room.ctypes.data % line
+    duals = room[shift : shift + u.size * line].view(DUAL)
+    duals["alpha"], duals["u"], duals["inverse"] = alpha, u, -1.0
+    return duals
 
 
 def _rows(problem: ReducedProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -29,12 +29,11 @@ LONGEST_WAIT = 4
 
 
 @inline
-def _small_solve(g, b, sizes, x):  # type: ignore[no-untyped-def]
+def _small_solve(g, b, sizes, factor, x):  # type: ignore[no-untyped-def]
     """Solve G x = b (3 by 3, positive semidefinite) by Cholesky.
 
     Left out are directions that depend on those before, and images that are lost in the rounding of their sums.
     """
-    factor = np.zeros((3, 3))
     for k in range(3):
         for m in range(k):
             rest = g[k, m]
@@ -58,131 +57,166 @@ def _small_solve(g, b, sizes, x):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _quadratic(squares, alpha, w, moved, old, p1, p2):  # type: ignore[no-untyped-def]
-    """Return (G, b) over the sweep's own step and the two steps before, and the squares summed into each image."""
-    alpha0, w0 = old
-    g, b, sizes = np.zeros((3, 3)), np.zeros(3), np.zeros(3)
-    for i in moved:
-        a0, a1, a2 = alpha[i] - alpha0[i], p1[0][i], p2[0][i]
-        b[0] += a0
-        b[1] += a1
-        b[2] += a2
-        sizes[0] += a0 * a0 * squares[i]
-        sizes[1] += a1 * a1 * squares[i]
-        sizes[2] += a2 * a2 * squares[i]
-    q1, q2 = p1[1], p2[1]
+def _quadratic(duals, moved, features, scratch):  # type: ignore[no-untyped-def]
+    """Write G and b over the sweep's own step and the two steps before, and the squares summed into each image."""
+    w, w0, q1, q2 = features
+    g, b, sizes, _, _ = scratch
     b0 = b1 = b2 = g00 = g01 = g02 = g11 = g12 = g22 = total = 0.0
     for j in range(w.size):
         q0 = w[j] - w0[j]
         total += w0[j] * w0[j]
-        b0 += w0[j] * q0
-        b1 += w0[j] * q1[j]
-        b2 += w0[j] * q2[j]
+        b0 -= w0[j] * q0
+        b1 -= w0[j] * q1[j]
+        b2 -= w0[j] * q2[j]
         g00 += q0 * q0
         g01 += q0 * q1[j]
         g02 += q0 * q2[j]
         g11 += q1[j] * q1[j]
         g12 += q1[j] * q2[j]
         g22 += q2[j] * q2[j]
-    b[0] -= b0
-    b[1] -= b1
-    b[2] -= b2
     g[0, 0], g[1, 1], g[2, 2] = g00, g11, g22
     g[0, 1], g[0, 2], g[1, 2] = g01, g02, g12
     g[1, 0], g[2, 0], g[2, 1] = g01, g02, g12
-    return g, b, sizes + total
+    size0 = size1 = size2 = total
+    for i in moved:
+        one = duals[i]
+        a0, a1, a2 = one.alpha - one.old, one.step, one.last
+        square = 1.0 / one.inverse if one.inverse > 0.0 else 0.0
+        b0 += a0
+        b1 += a1
+        b2 += a2
+        size0 += a0 * a0 * square
+        size1 += a1 * a1 * square
+        size2 += a2 * a2 * square
+    b[0], b[1], b[2] = b0, b1, b2
+    sizes[0], sizes[1], sizes[2] = size0, size1, size2
 
 
 @inline
-def _combine(rows, u, alpha, w, moved, old, p1, p2, x):  # type: ignore[no-untyped-def]
-    """Overwrite ``p2`` by x_0 (this sweep's step) + x_1 p1 + x_2 p2, clipped into the box; return what it gains."""
+def _combine(rows, duals, moved, features, x):  # type: ignore[no-untyped-def]
+    """Make x_0 (this sweep's step) + x_1 p1 + x_2 p2, clipped into the box, the newest step; return what it gains."""
     indptr, indices, values = rows
-    (alpha0, w0), (step, image) = old, p2
+    w, w0, image, last = features
     for j in range(w.size):
-        image[j] = x[0] * (w[j] - w0[j]) + x[1] * p1[1][j] + x[2] * image[j]
+        new = x[0] * (w[j] - w0[j]) + x[1] * image[j] + x[2] * last[j]
+        last[j] = image[j]
+        image[j] = new
     gain = 0.0
     for i in moved:
-        wanted = x[0] * (alpha[i] - alpha0[i]) + x[1] * p1[0][i] + x[2] * step[i]
-        step[i] = min(max(alpha0[i] + wanted, 0.0), u[i]) - alpha0[i]
-        gain += step[i]
-        if abs(step[i] - wanted) > ROUNDING * u[i]:
+        one = duals[i]
+        wanted = x[0] * (one.alpha - one.old) + x[1] * one.step + x[2] * one.last
+        one.last = one.step
+        one.step = min(max(one.old + wanted, 0.0), one.u) - one.old
+        gain += one.step
+        if abs(one.step - wanted) > ROUNDING * one.u:
             start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-            add_row(indices, values, start, end, step[i] - wanted, image)
+            add_row(indices, values, start, end, one.step - wanted, image)
+    slope = size = 0.0
     for j in range(w.size):
-        gain -= (w0[j] + image[j] / 2) * image[j]
-    return gain
+        slope += w0[j] * image[j]
+        size += image[j] * image[j]
+    return gain - slope - size / 2
 
 
 @inline
-def _subspace_step(rows, squares, u, alpha, w, moved, old, p1, p2):  # type: ignore[no-untyped-def]
-    """Replace (alpha, w) as a sweep left them by the optimum of the subspace; the step taken overwrites ``p2``.
+def _subspace_step(rows, duals, moved, features, scratch):  # type: ignore[no-untyped-def]
+    """Replace (alpha, w) as a sweep left them by the optimum of the subspace, and make that the newest step.
 
-    Returns the gain over that of the sweep, or 1 where the sweep's result stands. old = (alpha, w) before the sweep,
-    brought up to date; p1 and p2 = (step, image); ``moved`` lists the rows that sweep or steps may have changed.
+    Returns the gain over that of the sweep, or 1 where the sweep's result stands. features = (w, w before the sweep,
+    the images of the last two steps), brought up to date; ``moved`` lists the rows that sweep or steps may have moved.
     """
-    (alpha0, w0), (step, image) = old, p2
-    g, b, sizes = _quadratic(squares, alpha, w, moved, old, p1, p2)
-    x = np.zeros(3)
-    _small_solve(g, b, sizes, x)
+    w, w0, image, _ = features
+    g, b, sizes, factor, x = scratch
+    _quadratic(duals, moved, features, scratch)
+    _small_solve(g, b, sizes, factor, x)
     plain = b[0] - g[0, 0] / 2
-    gain = _combine(rows, u, alpha, w, moved, old, p1, p2, x) if x[0] > 0.0 else -np.inf
-    if gain > plain:
+    gain = _combine(rows, duals, moved, features, x)
+    if x[0] > 0.0 and gain > plain:
         for i in moved:
-            alpha0[i] = alpha[i] = min(max(alpha0[i] + step[i], 0.0), u[i])
+            one = duals[i]
+            one.old = one.alpha = min(max(one.old + one.step, 0.0), one.u)
         for j in range(w.size):
             w0[j] = w[j] = w0[j] + image[j]
-    else:
-        for i in moved:
-            step[i] = alpha[i] - alpha0[i]
-            alpha0[i] = alpha[i]
-        for j in range(w.size):
-            image[j] = w[j] - w0[j]
-            w0[j] = w[j]
-    return gain / plain if gain > plain > 0.0 else 1.0
+        return gain / plain if plain > 0.0 else 1.0
+    for i in moved:
+        one = duals[i]
+        one.step = one.alpha - one.old
+        one.old = one.alpha
+    for j in range(w.size):
+        image[j] = w[j] - w0[j]
+        w0[j] = w[j]
+    return 1.0
 
 
 @kernel
-def settle(rows, alpha, gone, memory):  # type: ignore[no-untyped-def]
+def settle(rows, duals, gone, features):  # type: ignore[no-untyped-def]
     """Take rows that have been set aside out of the steps, which must not move them any more."""
     indptr, indices, values = rows
-    (alpha0, w0), (step1, image1), (step2, image2) = memory
+    _, w0, image, last = features
     for i in gone:
-        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        if alpha[i] != alpha0[i]:
-            add_row(indices, values, start, end, alpha[i] - alpha0[i], w0)
-            alpha0[i] = alpha[i]
-        if step1[i] != 0.0:
-            add_row(indices, values, start, end, -step1[i], image1)
-            step1[i] = 0.0
-        if step2[i] != 0.0:
-            add_row(indices, values, start, end, -step2[i], image2)
-            step2[i] = 0.0
+        one, start, end = duals[i], np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        if one.alpha != one.old:
+            add_row(indices, values, start, end, one.alpha - one.old, w0)
+            one.old = one.alpha
+        if one.step != 0.0:
+            add_row(indices, values, start, end, -one.step, image)
+            one.step = 0.0
+        if one.last != 0.0:
+            add_row(indices, values, start, end, -one.last, last)
+            one.last = 0.0
 
 
 @kernel
-def sweeps(rows, box, point, order, memory, shrink, plan):  # type: ignore[no-untyped-def]
-    """Run sweeps with subspace steps between them; return (active rows, gap estimate, steps).
+def scale_free(rows, duals, active, features):  # type: ignore[no-untyped-def]
+    """Scale the free alphas to the dual optimum (a start may be right but for that) and make them the only step."""
+    indptr, indices, values = rows
+    w, w0, image, last = features
+    image[:] = 0.0
+    total, room = 0.0, np.inf
+    for i in active:
+        one = duals[i]
+        one.step = one.last = 0.0
+        if 0.0 < one.alpha < one.u:
+            one.step = one.alpha
+            total += one.alpha
+            room = min(room, one.u / one.alpha)
+            add_row(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), one.alpha, image)
+    slope, size = total, 0.0
+    for j in range(w.size):
+        slope -= w[j] * image[j]
+        size += image[j] * image[j]
+    growth = min(max(slope / max(size, 1e-300), -1.0), room - 1.0) if total > 0.0 else 0.0
+    for i in active:
+        one = duals[i]
+        one.old = one.alpha = min(one.alpha + growth * one.step, one.u)
+    for j in range(w.size):
+        w0[j] = w[j] = w[j] + growth * image[j]
+        last[j] = 0.0
 
-    box = (u, |z_i|^2), point = (alpha, w, margins), order as in ``sweep``. memory = (old, p1, p2); after an odd number
-    of steps p1 and p2 have changed places. plan = (count, price, pace): a step costs ``price`` sweeps and pays if it
-    gains half as much on top of the sweeps before it (half, because steps gain most from one another); pace = [sweeps
-    up to the next step, sweeps between steps], the latter doubled when a step did not pay, and 1 again when one did.
+
+@kernel
+def sweeps(rows, duals, features, order, shrink, plan):  # type: ignore[no-untyped-def]
+    """Run sweeps with subspace steps between them; return (active rows, free rows, gap estimate, steps).
+
+    features as in a subspace step, order as in ``sweep``. plan = (count, price, pace): a step costs ``price`` sweeps
+    and pays if it gains half as much on top of the sweeps before it (half, because steps gain most from one another);
+    pace = [sweeps up to the next step, sweeps between steps], the latter doubled when a step did not pay, and 1 again
+    when one did.
     """
-    (u, squares), (alpha, w, margins), (old, p1, p2) = box, point, memory
     active, _, limits = order
     count, price, pace = plan
-    n_active, estimate, steps = np.int64(limits[0]), 0.0, 0
+    n_active, n_free, estimate, steps = np.int64(limits[0]), 0, 0.0, 0
+    scratch = (np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros((3, 3)), np.zeros(3))
     for _ in range(count):
         before = n_active
-        n_active, estimate = sweep(rows, squares, u, alpha, w, order, margins, shrink)
-        settle(rows, alpha, active[n_active:before], (old, p1, p2))
+        n_active, n_free, estimate = sweep(rows, duals, features[0], order, shrink)
+        settle(rows, duals, active[n_active:before], features)
         if n_active == 0:
             break
         pace[0] -= 1
         if pace[0] <= 0:
-            ratio = _subspace_step(rows, squares, u, alpha, w, active[:n_active], old, p1, p2)
-            p1, p2 = p2, p1
+            ratio = _subspace_step(rows, duals, active[:n_active], features, scratch)
             steps += 1
             pace[1] = 1 if ratio > 1.0 + 0.5 * price / pace[1] else min(2 * pace[1], LONGEST_WAIT)
             pace[0] = pace[1]
-    return n_active, estimate, steps
+    return n_active, n_free, estimate, steps

@@ -29,7 +29,9 @@ def load_rows(name: str) -> Rows:
         dense = x.toarray()
         low, high = dense.min(axis=0), dense.max(axis=0)
         return Rows.of(y[:, None] * (2 * (dense - low) / np.where(high > low, high - low, 1.0) - 1))
-    return Rows.of(sp.csr_array(x.multiply(y[:, None])))
+    z = sp.csr_array(x.multiply(y[:, None]))
+    z.indices, z.indptr = z.indices.astype(np.int32), z.indptr.astype(np.int32)  # as rows are held on the path
+    return Rows.of(z)
 
 
 def optimum(rows: Rows, c: float) -> tuple[np.ndarray, np.ndarray]:

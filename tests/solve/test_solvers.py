@@ -171,7 +171,7 @@ def test_subspace_steps_never_lower_the_dual_and_keep_w_and_their_images():
     duals = []
     for _ in range(60):
         run.burst(0.0)
-        _, *steps = run.memory
+        steps = zip((run.duals["step"], run.duals["last"]), run.features[2:], strict=True)
         w = reduced.combine(run.alpha)
         duals.append(run.alpha.sum() - w @ w / 2)
         np.testing.assert_allclose(run.w, w, atol=1e-9)
