@@ -28,7 +28,8 @@ import numpy as np
 from pipeline.errors import SolverError
 from pipeline.solve.dcd import Descent, solve_dcd
 from pipeline.solve.liblinear import solve_liblinear
-from pipeline.solve.newton import CG_STEPS, DIRECT_SIZE, solve_newton
+from pipeline.solve.newton import solve_newton
+from pipeline.solve.newton_system import CG_STEPS, DIRECT_SIZE
 from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.spec import SOLVERS
 

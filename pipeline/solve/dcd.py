@@ -19,11 +19,11 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.solve.dcd_kernel import DUAL, exact_gap, sum_rows
 from pipeline.solve.ray_kernel import best_scale
 from pipeline.solve.reduced import ReducedProblem, Solution
+from pipeline.solve.rows import rows_of
 from pipeline.solve.subspace_kernel import scale_free, settle, sweeps
 
 NONZEROS_A_CALL = 2_000_000
@@ -64,7 +64,7 @@ class Descent:
     """The state of one solve: alpha, w = w_alpha, the rows in use, and the work done (in nonzeros visited)."""
 
     def __init__(self, problem: ReducedProblem, alpha: np.ndarray, shrink: bool, seed: int, ray: bool = True) -> None:
-        self.rows = _rows(problem)
+        self.rows = rows_of(problem)
         self.problem, self.shrink, self.ray = problem, shrink, ray
         n, d = problem.z.shape
         self.duals = _duals(alpha, problem.u)
@@ -157,12 +157,3 @@ def _duals(alpha: np.ndarray, u: np.ndarray) -> np.ndarray:
     duals = room[shift : shift + u.size * line].view(DUAL)
     duals["alpha"], duals["u"], duals["inverse"] = alpha, u, -1.0
     return duals
-
-
-def _rows(problem: ReducedProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (indptr, indices, values) that share the rows' memory; dense rows need no indices."""
-    if problem.is_sparse:
-        rows = sp.csr_array(problem.z)
-        return rows.indptr, rows.indices.view(np.uint32 if rows.indices.dtype == np.int32 else np.uint64), rows.data
-    n, d = problem.z.shape
-    return np.arange(n + 1) * d, np.empty((0, 0), np.uint32), np.ascontiguousarray(problem.z).reshape(-1)

@@ -1,41 +1,48 @@
-"""Loops over rows for the Newton solver: the proximal dual step and the exact line search."""
+"""Loops over rows for the Newton solver: the proximal dual step, the exact line search, and products of sparse rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pipeline.jit import kernel
+from pipeline.solve.dcd_kernel import add_row, product
+
+LINE_SEARCH = 1e-7  # how far phi' is brought down along a step
 
 
 @kernel
 def proximal_alpha(f, alpha, u, sigma, out, free):  # type: ignore[no-untyped-def]
-    """Write clip(alpha + sigma (1 - f), 0, u) to ``out`` and which rows it leaves inside the box to ``free``."""
+    """Write clip(alpha + sigma (1 - f), 0, u) to ``out``, list the rows it leaves inside the box; return how many."""
+    count = 0
     for i in range(f.size):
         step = alpha[i] + sigma[i] * (1.0 - f[i])
-        free[i] = 0.0 < step < u[i]
         out[i] = min(max(step, 0.0), u[i])
+        free[count] = i
+        count += (step > 0.0) & (step < u[i])
+    return count
 
 
 @kernel
 def line_search(f, q, alpha, u, sigma, slope, curvature):  # type: ignore[no-untyped-def]
-    """Return the t > 0 where phi'(t) = slope + curvature t - sum_i q_i a_i(t) is 0.
+    """Return the t > 0 where phi'(t) = slope + curvature t - sum_i q_i a_i(t) is 0, but for a small part of phi'(0).
 
     a_i(t) = clip(alpha_i + sigma_i (1 - f_i - t q_i), 0, u_i). phi' is continuous, piecewise linear and increasing:
     Newton's method from a bracket ends at the root in finitely many steps.
     """
+    at_zero = slope
+    for i in range(f.size):
+        at_zero -= q[i] * min(max(alpha[i] + sigma[i] * (1.0 - f[i]), 0.0), u[i])
     low, high = 0.0, np.inf
     t = 1.0
     for _ in range(100):
         value, growth = slope + curvature * t, curvature
         for i in range(f.size):
             step = alpha[i] + sigma[i] * (1.0 - f[i] - t * q[i])
-            if step <= 0.0:
-                continue
-            if step >= u[i]:
-                value -= q[i] * u[i]
-            else:
-                value -= q[i] * step
-                growth += sigma[i] * q[i] * q[i]
+            inside = min(max(step, 0.0), u[i])
+            value -= q[i] * inside
+            growth += sigma[i] * q[i] * q[i] if inside == step else 0.0
+        if abs(value) <= LINE_SEARCH * abs(at_zero):
+            return t
         if value > 0.0:
             high = t
         else:
@@ -47,3 +54,57 @@ def line_search(f, q, alpha, u, sigma, slope, curvature):  # type: ignore[no-unt
             return new
         t = new
     return t
+
+
+@kernel
+def products(rows, w, out):  # type: ignore[no-untyped-def]
+    """Write f_i = z_i . w to ``out``."""
+    indptr, indices, values = rows
+    for i in range(out.size):
+        out[i] = product(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
+
+
+@kernel
+def combination(rows, alpha, out):  # type: ignore[no-untyped-def]
+    """Write sum alpha_i z_i to ``out``."""
+    indptr, indices, values = rows
+    out[:] = 0.0
+    for i in range(alpha.size):
+        if alpha[i] != 0.0:
+            add_row(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), alpha[i], out)
+
+
+@kernel
+def gram_of_features(rows, free, sigma, out):  # type: ignore[no-untyped-def]
+    """Write the lower triangle of I + sum sigma_i z_i z_i^T over the listed rows to ``out``."""
+    indptr, indices, values = rows
+    out[:] = 0.0
+    for j in range(out.shape[0]):
+        out[j, j] = 1.0
+    for i in free:
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        for k in range(start, end):
+            a, row = sigma[i] * values[k], indices[k]
+            for m in range(start, k + np.uint64(1)):
+                column = indices[m]
+                out[max(row, column), min(row, column)] += a * values[m]
+
+
+@kernel
+def gram_of_rows(rows, free, sigma, spread, out):  # type: ignore[no-untyped-def]
+    """Write the lower triangle of I + (sqrt(sigma_i sigma_j) z_i . z_j) over the listed rows to ``out``.
+
+    ``spread`` has an entry a feature, all 0 before and after.
+    """
+    indptr, indices, values = rows
+    for a in range(free.size):
+        i = free[a]
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        add_row(indices, values, start, end, np.sqrt(sigma[i]), spread)
+        for b in range(a, free.size):
+            j = free[b]
+            f = product(indices, values, np.uint64(indptr[j]), np.uint64(indptr[j + 1]), spread)
+            out[b, a] = f * np.sqrt(sigma[j])
+        out[a, a] += 1.0
+        for k in range(start, end):
+            spread[indices[k]] = 0.0

@@ -51,6 +51,11 @@ class ReducedProblem:
         """Number of stored values."""
         return int(self.z.nnz) if self.is_sparse else int(np.prod(self.z.shape))
 
+    @property
+    def row_length(self) -> float:
+        """Stored values a row, on average."""
+        return self.nnz / max(1, self.u.size)
+
     def feasible(self, alpha: np.ndarray | None) -> np.ndarray:
         """Return a copy of a start alpha, put into the box; zeros if there is none."""
         if alpha is None:

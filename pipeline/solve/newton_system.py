@@ -1,0 +1,125 @@
+"""The linear systems of the Newton solver: (I + Z_J^T diag(sigma) Z_J) x = right over a few rows J.
+
+Solved by Cholesky in the features, or in the rows of J (Woodbury), whichever is cheaper, and by conjugate gradients
+when both are many. Sparse rows are multiplied in place, dense ones by BLAS.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg.lapack
+import scipy.sparse as sp
+
+from pipeline.solve.newton_kernel import combination, gram_of_features, gram_of_rows, products
+from pipeline.solve.reduced import Matrix, ReducedProblem
+from pipeline.solve.rows import rows_of
+
+DIRECT_SIZE = 2500
+CG_STEPS, CG_TOLERANCE = 300, 1e-3
+
+
+class Systems:
+    """Products with Z and its transpose, and the systems, for one reduced problem."""
+
+    def __init__(self, problem: ReducedProblem) -> None:
+        self.problem, self.z = problem, problem.z
+        self.rows = rows_of(problem)
+
+    def margins(self, w: np.ndarray) -> np.ndarray:
+        """Return Z w."""
+        if not self.problem.is_sparse:
+            return np.asarray(self.z @ w, dtype=np.float64)
+        out = np.empty(self.z.shape[0])
+        products(self.rows, w, out)
+        return out
+
+    def combine(self, alpha: np.ndarray) -> np.ndarray:
+        """Return Z^T alpha."""
+        if not self.problem.is_sparse:
+            return np.asarray(self.z.T @ alpha, dtype=np.float64)
+        out = np.empty(self.z.shape[1])
+        combination(self.rows, alpha, out)
+        return out
+
+    def solve(self, free: np.ndarray, sigma: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Solve over the rows ``free``, roughly where that takes conjugate gradients; nan if it cannot be done."""
+        if free.size == 0:
+            return right
+        if min(free.size, right.size) > DIRECT_SIZE:
+            return _conjugate_gradients(_scaled(self.z[free], np.sqrt(sigma[free])), right)
+        if self.problem.is_sparse:
+            return self._solve_sparse(free, sigma, right)
+        scaled = self.z[free] * np.sqrt(sigma[free])[:, None]
+        if free.size < right.size:
+            return right - scaled.T @ _solve_positive(_one_more(scaled @ scaled.T), scaled @ right)
+        return _solve_positive(_one_more(scaled.T @ scaled), right)
+
+    def _solve_sparse(self, free: np.ndarray, sigma: np.ndarray, right: np.ndarray) -> np.ndarray:
+        if right.size <= DIRECT_SIZE and features_are_cheaper(free.size, right.size, self.problem.row_length):
+            square = np.empty((right.size, right.size))
+            gram_of_features(self.rows, free, sigma, square)
+            return _solve_positive(square, right)
+        square = np.empty((free.size, free.size))
+        gram_of_rows(self.rows, free, sigma, np.zeros(right.size), square)
+        root = np.sqrt(sigma[free])
+        weights = np.zeros(self.z.shape[0])
+        weights[free] = root * _solve_positive(square, root * self.margins(right)[free])
+        return right - self.combine(weights)
+
+
+def features_are_cheaper(free: int, d: int, length: float) -> bool:
+    """Whether it takes less to sum d by d products of sparse rows than free by free ones."""
+    return free * length**2 + d**3 * FLOP < free**2 * length + free**3 * FLOP
+
+
+FLOP = 0.03  # a step of Cholesky's, measured in additions to a sparse product
+
+
+def _one_more(square: np.ndarray) -> np.ndarray:
+    square[np.diag_indices_from(square)] += 1.0
+    return square
+
+
+def _scaled(rows: Matrix, factors: np.ndarray) -> Matrix:
+    if not sp.issparse(rows):
+        return rows * factors[:, None]
+    return sp.csr_array((rows.data * np.repeat(factors, np.diff(rows.indptr)), rows.indices, rows.indptr), rows.shape)
+
+
+def _solve_positive(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve by Cholesky on the lower triangle; where rounding has made it indefinite, a ridge at its level repairs it.
+
+    The result is a direction for a line search, so that a ridge costs steps, not correctness.
+    """
+    ridge = 1e-15 * float(np.trace(matrix))
+    for attempt in range(4):
+        _, found, trouble = scipy.linalg.lapack.dposv(matrix.T, right, lower=0)
+        if not trouble:
+            return np.asarray(found)
+        matrix[np.diag_indices_from(matrix)] += ridge * 100.0**attempt
+    return np.full(right.size, np.nan)
+
+
+def _conjugate_gradients(rows: Matrix, right: np.ndarray) -> np.ndarray:
+    """Solve (I + rows^T rows) x = right roughly, preconditioned by its diagonal: features differ in frequency."""
+    squares = rows.multiply(rows).sum(axis=0) if sp.issparse(rows) else np.einsum("ij,ij->j", rows, rows)
+    inverse = 1.0 / (1.0 + np.asarray(squares, dtype=np.float64).reshape(-1))
+    columns = sp.csr_array(rows.T) if sp.issparse(rows) else rows.T
+    x = np.zeros_like(right)
+    residual = right.copy()
+    scaled = inverse * residual
+    direction = scaled.copy()
+    square = float(residual @ scaled)
+    goal = CG_TOLERANCE**2 * square
+    for _ in range(CG_STEPS):
+        if square <= goal:
+            break
+        image = direction + np.asarray(columns @ (rows @ direction))
+        length = square / float(direction @ image)
+        x += length * direction
+        residual -= length * image
+        scaled = inverse * residual
+        new = float(residual @ scaled)
+        direction = scaled + (new / square) * direction
+        square = new
+    return x
