@@ -32,6 +32,10 @@ MOST_QUIET, LEAST_CAUTION = 20, 1e-3
 FIRST_STEP = 4  # sweeps up to the first subspace step: before that, many rows change sides
 DENSE_SHARE = 0.25  # what a value of a dense row costs, in nonzeros of sparse ones
 NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and steps cost besides nonzeros, in nonzeros
+LOOK_AGAIN, LEAST_WORK = (
+    0.1,
+    10.0,
+)  # when the estimate has fallen so far and so many passes' work was done, see if it's true
 RAY_REACH = 30.0  # the ray is searched once the gap at w_alpha is within this factor of the target
 
 
@@ -74,7 +78,7 @@ class Descent:
         self.features = (self.w, problem.v.copy(), np.zeros(d), np.zeros(d))
         self.pace = np.array([FIRST_STEP, 1])
         self.sweeps, self.work, self.next_scaling, self.n_free = 0, 0.0, 0, 0
-        self.caution = 0.7
+        self.caution, self.gap, self.looked = 0.7, np.inf, 0.0
 
     @property
     def alpha(self) -> np.ndarray:
@@ -88,12 +92,13 @@ class Descent:
         if self.sweeps:
             self.features[1][:] = self.w
             settle(self.rows, self.duals, self.order[0][int(self.order[2][0]) :], self.features)
+        self.gap, self.looked = gap, self.work
         return gap
 
     def judged(self, target_gap: float, detail: str = "sweeps") -> Solution:
         """Compute the exact gap, try the ray if it is too large, and say whether the target is reached."""
         gap, w, solver, outcome = self.exact_gap(), self.w, "dcd", "limit"
-        if gap > target_gap and self.ray:
+        if self.ray and target_gap < gap <= RAY_REACH * target_gap:
             on_ray, scale = self._ray(self.duals.size)
             if on_ray <= target_gap:
                 gap, w, solver = on_ray, scale * self.w, "dcd+ray"
@@ -104,19 +109,21 @@ class Descent:
         return Solution(self.alpha, w, gap, outcome, self.sweeps, solver, detail)
 
     def advance(self, target_gap: float, deadline: float, most_sweeps: int) -> None:
-        """Sweep until the estimate promises the target, or has not fallen for a while."""
+        """Sweep until it is time to compute the gap, or its estimate has not fallen for a while."""
         last, quiet = np.inf, 0
         while self.sweeps < most_sweeps and time.monotonic() < deadline:
-            estimate, promised = self.burst(target_gap, most_sweeps - self.sweeps)
+            estimate, is_time = self.burst(target_gap, most_sweeps - self.sweeps)
             quiet = quiet + 1 if estimate >= last else 0
             last = min(last, estimate)
-            if promised or quiet >= MOST_QUIET:
+            if is_time or quiet >= MOST_QUIET:
                 break
 
     def burst(self, target_gap: float, most_sweeps: int = MOST_SWEEPS) -> tuple[float, bool]:
-        """Run a few sweeps; return the estimate of the gap and whether it promises the target.
+        """Run a few sweeps; return the estimate of the gap and whether it is time to compute the gap itself.
 
-        Each time a promise proves hollow (rows that were set aside had to move) the next must be twice as good.
+        It is when the estimate promises the target: each time that proves hollow (rows that were set aside had to
+        move) the next must be twice as good. And it is from time to time while the estimate falls, lest much work be
+        spent on too few rows: at a large C that saves up to five sixths.
         """
         if self.sweeps >= self.next_scaling:
             scale_free(self.rows, self.duals, self.order[0][: int(self.order[2][0])], self.features)
@@ -139,13 +146,14 @@ class Descent:
         promised = active == 0 or estimate <= self.caution * target_gap
         if promised:
             self.caution = max(self.caution / 2, LEAST_CAUTION)
-        return estimate, promised
+        fallen = estimate <= LOOK_AGAIN * self.gap and self.work - self.looked >= LEAST_WORK * n * length
+        return estimate, promised or fallen
 
     def _ray(self, count: int) -> tuple[float, float]:
         """Return the gap and the scale of the best point on the ray of w, by the margins of the first rows in use."""
-        size = float(self.w @ self.w)
-        duals = self.duals
-        gap, scale = best_scale(self.order[0][:count], duals["margin"], duals["alpha"], duals["u"], size)
+        size, duals = float(self.w @ self.w), self.duals
+        margins, alpha, u = duals["margin"], duals["alpha"], duals["u"]
+        gap, scale = best_scale(self.order[0][:count], margins, alpha, u, size)
         return float(gap), float(scale)
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from pipeline.solve.newton_kernel import line_search, proximal_alpha
 from pipeline.solve.newton_system import Systems
 from pipeline.solve.reduced import ReducedProblem, Solution, gap_terms
+from pipeline.solve.rows import mean_square
 
 GROWTH, FAST_GROWTH = 3.0, 10.0
 OUTER, INNER, MOST_IDLE = 80, 60, 10
@@ -81,8 +82,7 @@ class _Newton:
         self.most_sigma = 1.0
         if self.u.size == 0:
             return np.ones(0)
-        values = self.systems.rows[2]
-        scale = self.u.size / max(float(values @ values), 1e-300)
+        scale = 1.0 / max(mean_square(self.systems.rows[2], self.u.size), 1e-300)
         self.most_sigma = MOST_CURVATURE * scale
         return np.maximum(np.minimum(10.0 * scale, self.u), 1e-12 * scale)
 

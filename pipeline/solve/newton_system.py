@@ -16,6 +16,7 @@ from pipeline.solve.rows import rows_of
 
 DIRECT_SIZE = 2500
 CG_STEPS, CG_TOLERANCE = 300, 1e-3
+FLOP = 0.03  # what a step of Cholesky's costs, in additions to a sparse product
 
 
 class Systems:
@@ -70,9 +71,6 @@ class Systems:
 def features_are_cheaper(free: int, d: int, length: float) -> bool:
     """Whether it takes less to sum d by d products of sparse rows than free by free ones."""
     return free * length**2 + d**3 * FLOP < free**2 * length + free**3 * FLOP
-
-
-FLOP = 0.03  # a step of Cholesky's, measured in additions to a sparse product
 
 
 def _one_more(square: np.ndarray) -> np.ndarray:

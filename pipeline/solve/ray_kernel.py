@@ -24,21 +24,19 @@ def best_scale(rows, f, alpha, u, size):  # type: ignore[no-untyped-def]
     """
     if size <= 0.0:
         return np.inf, 1.0
-    left = np.empty(rows.size, np.int64)
+    left = np.empty(rows.size + 1, np.int64)
     count, slope = 0, 0.0
     for i in rows:
-        if f[i] > 0.0:
-            left[count] = i
-            count += 1
-        else:
-            slope -= (u[i] - alpha[i]) * f[i]
+        left[count] = i
+        count += f[i] > 0.0
+        slope -= 0.0 if f[i] > 0.0 else (u[i] - alpha[i]) * f[i]
     s = -1.0
     while count > 0:
         middle = f[left[count // 2]]
         below, jump = (1.0 / middle - 1.0) * size + slope, 0.0
         for k in range(count):
             i = left[k]
-            below += (alpha[i] if f[i] > middle else alpha[i] - u[i]) * f[i]
+            below += (alpha[i] - (0.0 if f[i] > middle else u[i])) * f[i]
             jump += u[i] * f[i] if f[i] == middle else 0.0
         if below <= 0.0 <= below + jump:
             s = 1.0 / middle
@@ -46,16 +44,15 @@ def best_scale(rows, f, alpha, u, size):  # type: ignore[no-untyped-def]
         kept = 0
         for k in range(count):
             i = left[k]
-            if (f[i] > middle) if below > 0.0 else (f[i] < middle):
-                left[kept] = i
-                kept += 1
-            else:
-                slope += (alpha[i] - u[i] if below > 0.0 else alpha[i]) * f[i]
+            stays = f[i] > middle if below > 0.0 else f[i] < middle
+            slope += 0.0 if stays else (alpha[i] - (u[i] if below > 0.0 else 0.0)) * f[i]
+            left[kept] = i
+            kept += stays
         count = kept
     if s < 0.0:
         s = max(0.0, 1.0 - slope / size)
     gap = (s - 1.0) ** 2 * size / 2
     for i in rows:
         slack = 1.0 - s * f[i]
-        gap += (u[i] - alpha[i]) * slack if slack > 0.0 else -alpha[i] * slack
+        gap += ((u[i] if slack > 0.0 else 0.0) - alpha[i]) * slack
     return gap, s

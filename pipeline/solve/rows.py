@@ -17,3 +17,8 @@ def rows_of(problem: ReducedProblem) -> RowArrays:
         return rows.indptr, rows.indices.view(np.uint32 if rows.indices.dtype == np.int32 else np.uint64), rows.data
     n, d = problem.z.shape
     return np.arange(n + 1) * d, np.empty((0, 0), np.uint32), np.ascontiguousarray(problem.z).reshape(-1)
+
+
+def mean_square(values: np.ndarray, n: int) -> float:
+    """Return the mean of |z_i|^2 over n > 0 rows."""
+    return float(np.einsum("i,i->", values, values, dtype=np.float64)) / n
