@@ -77,8 +77,9 @@ class Descent:
         self.w = problem.v.copy()
         self.features = (self.w, problem.v.copy(), np.zeros(d), np.zeros(d))
         self.pace = np.array([FIRST_STEP, 1])
-        self.sweeps, self.work, self.next_scaling, self.n_free = 0, 0.0, 0, 0
-        self.caution, self.gap, self.looked = 0.7, np.inf, 0.0
+        self.sweeps, self.work, self.n_free = 0, 0.0, 0
+        self.next_scaling = 0 if alpha.any() else 2
+        self.caution, self.gap, self.looked, self.lowest, self.quiet = 0.7, np.inf, 0.0, np.inf, 0
 
     @property
     def alpha(self) -> np.ndarray:
@@ -92,7 +93,7 @@ class Descent:
         if self.sweeps:
             self.features[1][:] = self.w
             settle(self.rows, self.duals, self.order[0][int(self.order[2][0]) :], self.features)
-        self.gap, self.looked = gap, self.work
+        self.gap, self.looked, self.lowest, self.quiet = gap, self.work, np.inf, 0
         return gap
 
     def judged(self, target_gap: float, detail: str = "sweeps") -> Solution:
@@ -109,21 +110,17 @@ class Descent:
         return Solution(self.alpha, w, gap, outcome, self.sweeps, solver, detail)
 
     def advance(self, target_gap: float, deadline: float, most_sweeps: int) -> None:
-        """Sweep until it is time to compute the gap, or its estimate has not fallen for a while."""
-        last, quiet = np.inf, 0
-        while self.sweeps < most_sweeps and time.monotonic() < deadline:
-            estimate, is_time = self.burst(target_gap, most_sweeps - self.sweeps)
-            quiet = quiet + 1 if estimate >= last else 0
-            last = min(last, estimate)
-            if is_time or quiet >= MOST_QUIET:
-                break
+        """Sweep until it is time to compute the gap."""
+        is_time = False
+        while not is_time and self.sweeps < most_sweeps and time.monotonic() < deadline:
+            _, is_time = self.burst(target_gap, most_sweeps - self.sweeps)
 
     def burst(self, target_gap: float, most_sweeps: int = MOST_SWEEPS) -> tuple[float, bool]:
         """Run a few sweeps; return the estimate of the gap and whether it is time to compute the gap itself.
 
         It is when the estimate promises the target: each time that proves hollow (rows that were set aside had to
-        move) the next must be twice as good. And it is from time to time while the estimate falls, lest much work be
-        spent on too few rows: at a large C that saves up to five sixths.
+        move) the next must be twice as good. And it is when the estimate has fallen much or no longer falls, lest work
+        be spent on too few rows: at a large C that saves up to five sixths.
         """
         if self.sweeps >= self.next_scaling:
             scale_free(self.rows, self.duals, self.order[0][: int(self.order[2][0])], self.features)
@@ -147,7 +144,9 @@ class Descent:
         if promised:
             self.caution = max(self.caution / 2, LEAST_CAUTION)
         fallen = estimate <= LOOK_AGAIN * self.gap and self.work - self.looked >= LEAST_WORK * n * length
-        return estimate, promised or fallen
+        self.quiet = self.quiet + 1 if estimate >= self.lowest else 0
+        self.lowest = min(self.lowest, estimate)
+        return estimate, promised or fallen or self.quiet >= MOST_QUIET
 
     def _ray(self, count: int) -> tuple[float, float]:
         """Return the gap and the scale of the best point on the ray of w, by the margins of the first rows in use."""
@@ -163,5 +162,5 @@ def _duals(alpha: np.ndarray, u: np.ndarray) -> np.ndarray:
     room = np.zeros((u.size + 1) * line, dtype=np.uint8)
     shift = -room.ctypes.data % line
     duals = room[shift : shift + u.size * line].view(DUAL)
-    duals["alpha"], duals["u"], duals["inverse"] = alpha, u, -1.0
+    duals["alpha"], duals["old"], duals["u"], duals["inverse"] = alpha, alpha, u, -1.0
     return duals

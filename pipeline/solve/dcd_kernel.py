@@ -194,9 +194,10 @@ def exact_gap(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
     indptr, indices, values = rows
     active, _, limits = order
     total, largest, smallest = 0.0, -np.inf, np.inf
+    is_zero = not np.any(w)
     for i in range(duals.size):
         one = duals[i]
-        f = product(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
+        f = 0.0 if is_zero else product(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
         one.margin = f
         gradient, alpha, u = f - 1.0, one.alpha, one.u
         total += _gap_term(gradient, alpha, u)
