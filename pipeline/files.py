@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -63,6 +64,15 @@ def one_line(said: Callable[[str], SieveError]) -> Iterator[None]:
         if isinstance(error, SieveError):
             raise
         raise said(error.strerror or " ".join(str(error).split()) or type(error).__name__) from error
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, if it is there, as far as one may; a Ctrl-C meanwhile waits until it is gone."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def sync_directory(directory: Path) -> None:

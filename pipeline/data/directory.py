@@ -17,7 +17,7 @@ from pathlib import Path
 from pipeline.data.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from pipeline.data.stores import is_url
 from pipeline.errors import DatasetError
-from pipeline.files import locked, one_line, sync_directory
+from pipeline.files import locked, one_line, remove_folder, sync_directory
 
 _OWN = re.compile(r"(manifest\.json|shard-\d+\.arrow)(\.tmp)?")
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of renameat2(2)
@@ -62,7 +62,7 @@ def new_directory(out: str | Path, overwrite: bool = False) -> Iterator[OpenDire
                     yield opened
             finally:
                 if not opened.finished:
-                    shutil.rmtree(partial, ignore_errors=True)
+                    remove_folder(partial)
 
 
 @contextmanager

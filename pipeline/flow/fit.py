@@ -14,6 +14,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.data.inputs import open_dataset
 from pipeline.engine.engine import Engine
 from pipeline.events import Listener, silent
+from pipeline.files import remove_folder
 from pipeline.flow.cross_validation import cross_validate
 from pipeline.flow.path import run_path
 from pipeline.flow.run_directory import Run, StepView, stored_spec
@@ -55,7 +56,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
             run = train_run(engine, source, spec, folder, judge, listen, references)
     except BaseException:
         if out is None:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
         raise
     if out is None:
         home = _Temporary(folder)

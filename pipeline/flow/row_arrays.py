@@ -7,7 +7,6 @@ step. A scratch file is memory-mapped: its pages are the system's to write out, 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
+from pipeline.files import remove_folder
 from pipeline.spec import PathSpec
 
 CHUNK = 1 << 17
@@ -70,7 +70,7 @@ class RowArrays:
     def close(self) -> None:
         """Remove the scratch files."""
         if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove_folder(self.folder)
 
     def __enter__(self) -> Self:
         return self

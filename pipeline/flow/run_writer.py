@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import RunError
-from pipeline.files import locked, write_json
+from pipeline.files import locked, remove_folder, write_json
 from pipeline.flow.model_file import StoredModel, write_model
 from pipeline.flow.run_directory import (
     FORMAT,
@@ -93,7 +92,7 @@ def writing(path: str | Path, spec: PathSpec, data: dict[str, Any], versions: di
                 writer.update(status="running")  # models were lost since: the missing steps are trained again
             yield writer
         finally:
-            shutil.rmtree(folder / SCRATCH, ignore_errors=True)
+            remove_folder(folder / SCRATCH)
             writer.stream.close()
 
 

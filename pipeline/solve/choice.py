@@ -26,47 +26,16 @@ import time
 import numpy as np
 
 from pipeline.errors import SolverError
+from pipeline.solve.costs import descent_seconds, newton_seconds
 from pipeline.solve.dcd import Descent, solve_dcd
 from pipeline.solve.liblinear import solve_liblinear
 from pipeline.solve.newton import solve_newton
-from pipeline.solve.newton_system import CG_STEPS, DIRECT_SIZE, features_are_cheaper
+from pipeline.solve.newton_system import DIRECT_SIZE
 from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import mean_square
 from pipeline.spec import SOLVERS
 
-SECONDS_A_VISIT, SECONDS_A_FAR_VISIT, FAR_FEATURES = 1.6e-9, 3e-9, 100_000
-SECONDS_A_STEP, SECONDS_A_ROW, SECONDS_A_NONZERO, SECONDS_A_CELL = 2e-4, 2.5e-8, 1.8e-9, 7.5e-10
-SECONDS_A_PAIR, SECONDS_A_PRODUCT, SECONDS_A_FLOP, SECONDS_A_COPY = 7.5e-10, 2e-10, 3e-11, 1e-9
-SECONDS_A_CG_FEATURE = 8e-9
-FEWEST_STEPS, STEPS, STEPS_POWER, LONGEST_WAY = 5.0, 6.0, 0.09, 1e12
 FIRST_LOOK, FIRST_LOOK_AT_CG, FEWEST_BURSTS, PROMISE, PATIENCE, PROGRESS = 0.06, 0.3, 3, 1.5, 1.5, 0.1
-
-
-def newton_seconds(problem: ReducedProblem, free: int, gap: float, target: float, scale: float) -> float:
-    """Predict what newton takes from a gap down to a target with so many free alphas: its steps, each a system.
-
-    ``scale`` is the mean u_i times the mean |z_i|^2, C without a unit. How steps grow with it and with the way to go
-    was fitted to 700 solves from all kinds of starts (half of the predictions are within a factor of 1.4).
-    """
-    way = min(max(gap / target, 1.0), LONGEST_WAY) if target > 0.0 else LONGEST_WAY
-    steps = max(STEPS * (way * scale) ** STEPS_POWER, FEWEST_STEPS)
-    products = problem.nnz * (SECONDS_A_NONZERO if problem.is_sparse else SECONDS_A_CELL)
-    system = _system_seconds(problem, free + 1)
-    return steps * (SECONDS_A_STEP + problem.u.size * SECONDS_A_ROW + products + system)
-
-
-def _system_seconds(problem: ReducedProblem, free: int) -> float:
-    """Predict what one linear system takes; see ``newton_system`` for its kinds."""
-    d, length = problem.z.shape[1], problem.row_length
-    small = min(free, d)
-    if small > DIRECT_SIZE:
-        entry = SECONDS_A_FAR_VISIT if d > FAR_FEATURES else SECONDS_A_VISIT
-        return CG_STEPS * (2 * free * length * entry + d * SECONDS_A_CG_FEATURE)
-    if not problem.is_sparse:
-        return free * d * SECONDS_A_COPY + (2 * free * d * small + small**3) * SECONDS_A_FLOP
-    if d <= DIRECT_SIZE and features_are_cheaper(free, d, length):
-        return free * length**2 * SECONDS_A_PAIR + d**3 * SECONDS_A_FLOP
-    return free**2 * (length + 3) * SECONDS_A_PRODUCT + free**3 * SECONDS_A_FLOP
 
 
 def solve(
@@ -130,14 +99,13 @@ def _watched_descent(
     take newton longer than none (a9a at 10^7 C_min: by a third).
     """
     run = Descent(problem, alpha, shrink=True, seed=0, ray=ray)
-    visit = SECONDS_A_FAR_VISIT if problem.z.shape[1] > FAR_FEATURES else SECONDS_A_VISIT
     look = FIRST_LOOK_AT_CG if min(problem.z.shape) > DIRECT_SIZE else FIRST_LOOK
     scale = float(np.mean(problem.u)) * mean_square(run.rows[2], problem.u.size) if problem.u.size else 0.0
     found = run.judged(target)
     history, begun, at_start = [(0.0, found.gap)], 0.0, found.gap
     while found.outcome == "limit" and time.monotonic() < deadline:
         gap, is_time = run.burst(target)
-        spent = visit * run.work
+        spent = descent_seconds(problem, run.work)
         if is_time:
             found = run.judged(target)
             history, begun = [(0.0, found.gap)], spent

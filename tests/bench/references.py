@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
+from sklearn.datasets import load_digits, load_svmlight_file
 
+from pipeline.data.synthetic import design, make_rows
 from pipeline.maths.screening import Rows
 from pipeline.solve.newton import solve_newton
 from pipeline.solve.reduced import ReducedProblem
@@ -15,8 +16,41 @@ TEXT = ("pcmac_asu", "imdb50k_uni", "news20_raw_bi")
 ONE_HOT = ("dna_scale", "mushrooms", "a9a", "nycflights13", "census_income_kdd", "kddcup99_10pct")
 
 
+def _digits() -> np.ndarray:
+    x, y = load_digits(return_X_y=True)
+    return np.where(y < 5, 1.0, -1.0)[:, None] * (x / 8.0 - 1.0)
+
+
+def _gauss(n: int, d: int) -> np.ndarray:
+    """Rows of n by d correlated features, a tenth of the labels wrong."""
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((n, d)) @ np.diag(10.0 ** rng.uniform(-1, 0, d)) @ rng.standard_normal((d, d))
+    x /= np.abs(x).max()
+    y = np.sign(x @ rng.standard_normal(d)) * np.where(rng.random(n) < 0.1, -1.0, 1.0)
+    return y[:, None] * x
+
+
+def _generated(name: str, scale: float) -> sp.csr_array:
+    plan = design(name, scale)
+    rows = make_rows(plan, 0, plan.rows)
+    z = sp.csr_array(rows.csr(), dtype=np.float64)
+    z.data *= np.repeat(rows.labels, np.diff(z.indptr))
+    return z
+
+
+MADE = {
+    "digits": _digits,
+    "gauss": lambda: _gauss(5000, 40),
+    "wide": lambda: _gauss(300, 2000),
+    "url-like": lambda: _generated("url-like", 0.003),
+    "kdda-like": lambda: _generated("kdda-like", 0.001),
+}
+
+
 def load_rows(name: str) -> Rows:
-    """Return rows z_i = y_i x_i of a development data set; dense ones are scaled to [-1, 1] by feature."""
+    """Return rows z_i = y_i x_i of a data set; dense ones are scaled to [-1, 1] by feature."""
+    if name in MADE:
+        return Rows.of(MADE[name]())
     path = DEVELOPMENT_DATA / f"{name}.npz"
     if path.exists():
         stored = np.load(path, allow_pickle=False)
