@@ -35,7 +35,7 @@ from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import mean_square
 from pipeline.spec import SOLVERS
 
-FIRST_LOOK, FIRST_LOOK_AT_CG, FEWEST_BURSTS, PROMISE, PATIENCE, PROGRESS = 0.06, 0.3, 3, 1.5, 1.5, 0.1
+FIRST_LOOK, FIRST_LOOK_AT_CG, FEWEST_BURSTS, PROMISE, PATIENCE, PROGRESS = 0.06, 0.3, 3, 2.0, 1.5, 0.1
 
 
 def solve(
@@ -110,6 +110,7 @@ def _watched_descent(
             found = run.judged(target)
             history, begun = [(0.0, found.gap)], spent
             continue
+        gap = min(gap, history[-1][1]) if len(history) > 1 else gap
         history.append((spent - begun, gap))
         rival, left = newton_seconds(problem, run.n_free, gap, target, scale), _remaining(history, target)
         hopeless = spent - begun > look * rival and left > PROMISE * rival
@@ -122,7 +123,7 @@ def _watched_descent(
 def _remaining(history: list[tuple[float, float]], target: float) -> float:
     """Predict the cost up to the target from the fall of the gap over the later half of the cost so far.
 
-    ``history`` lists (cost, gap): a gap that was computed, and estimates and what they have cost since.
+    ``history`` lists (cost, gap): a gap that was computed, and the lowest estimates since and what they have cost.
     """
     now, gap = history[-1]
     if gap <= target or len(history) <= FEWEST_BURSTS:
