@@ -27,7 +27,7 @@ from pipeline.solve.rows import rows_of
 from pipeline.solve.subspace_kernel import scale_free, settle, sweeps
 
 NONZEROS_A_CALL = 2_000_000
-MOST_SWEEPS, MOST_A_BURST = 1_000_000, 10
+MOST_SWEEPS, MOST_A_BURST, LEAST_A_BURST = 1_000_000, 10, 50_000  # the last in nonzeros: calls cost time, too
 MOST_QUIET, LEAST_CAUTION = 20, 1e-3
 FIRST_STEP = 4  # sweeps up to the first subspace step: before that, many rows change sides
 DENSE_SHARE = 0.25  # what a value of a dense row costs, in nonzeros of sparse ones
@@ -129,9 +129,8 @@ class Descent:
         before, length = float(self.order[2][0]), self.problem.nnz / max(1, n)
         length = (length if self.problem.is_sparse else DENSE_SHARE * length) + NONZEROS_A_ROW
         price = (before * STEP_A_ROW + d * STEP_A_FEATURE) / (before * length + 1)
-        count = min(
-            1 + self.sweeps // 4, max(1, NONZEROS_A_CALL // max(1, self.problem.nnz)), MOST_A_BURST, most_sweeps
-        )
+        most = max(MOST_A_BURST, int(LEAST_A_BURST / (before * length + 1)))
+        count = min(1 + self.sweeps // 4, max(1, int(NONZEROS_A_CALL / (before * length + 1))), most, most_sweeps)
         plan = (count, price, self.pace)
         active, self.n_free, estimate, steps = sweeps(
             self.rows, self.duals, self.features, self.order, self.shrink, plan

@@ -57,26 +57,44 @@ def _small_solve(g, b, sizes, factor, x):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _quadratic(duals, moved, features, scratch):  # type: ignore[no-untyped-def]
-    """Write G and b over the sweep's own step and the two steps before, and the squares summed into each image."""
-    w, w0, q1, q2 = features
-    g, b, sizes, _, _ = scratch
-    b0 = b1 = b2 = g00 = g01 = g02 = g11 = g12 = g22 = total = 0.0
+def _products(w, w0, q1, q2):  # type: ignore[no-untyped-def]
+    """Return w0 . w0, the products of w0 with q0 = w - w0, q1 and q2, and those of two of these."""
+    total = b0 = b1 = b2 = g00 = g01 = g02 = g11 = g12 = g22 = 0.0
     for j in range(w.size):
         q0 = w[j] - w0[j]
         total += w0[j] * w0[j]
-        b0 -= w0[j] * q0
-        b1 -= w0[j] * q1[j]
-        b2 -= w0[j] * q2[j]
+        b0 += w0[j] * q0
+        b1 += w0[j] * q1[j]
+        b2 += w0[j] * q2[j]
         g00 += q0 * q0
         g01 += q0 * q1[j]
         g02 += q0 * q2[j]
         g11 += q1[j] * q1[j]
         g12 += q1[j] * q2[j]
         g22 += q2[j] * q2[j]
+    return total, (b0, b1, b2), (g00, g01, g02, g11, g12, g22)
+
+
+@inline
+def _loss(w0, image):  # type: ignore[no-untyped-def]
+    """Return w0 . image + |image|^2/2."""
+    slope = size = 0.0
+    for j in range(w0.size):
+        slope += w0[j] * image[j]
+        size += image[j] * image[j]
+    return slope + size / 2
+
+
+@inline
+def _quadratic(duals, moved, features, scratch):  # type: ignore[no-untyped-def]
+    """Write G and b over the sweep's own step and the two steps before, and the squares summed into each image."""
+    w, w0, q1, q2 = features
+    g, b, sizes, _, _ = scratch
+    total, (c0, c1, c2), (g00, g01, g02, g11, g12, g22) = _products(w, w0, q1, q2)
     g[0, 0], g[1, 1], g[2, 2] = g00, g11, g22
     g[0, 1], g[0, 2], g[1, 2] = g01, g02, g12
     g[1, 0], g[2, 0], g[2, 1] = g01, g02, g12
+    b0, b1, b2 = -c0, -c1, -c2
     size0 = size1 = size2 = total
     for i in moved:
         one = duals[i]
@@ -111,11 +129,7 @@ def _combine(rows, duals, moved, features, x):  # type: ignore[no-untyped-def]
         if abs(one.step - wanted) > ROUNDING * one.u:
             start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
             add_row(indices, values, start, end, one.step - wanted, image)
-    slope = size = 0.0
-    for j in range(w.size):
-        slope += w0[j] * image[j]
-        size += image[j] * image[j]
-    return gain - slope - size / 2
+    return gain - _loss(w0, image)
 
 
 @inline
