@@ -1,4 +1,8 @@
-"""Numba as this package uses it: compiled on first call, without the GIL, cached on disk where one can write."""
+"""Numba as this package uses it: compiled on first call, without the GIL, cached on disk where one can write.
+
+The cache watches the file of a kernel, not those of its helpers: after a change to a helper that kernels of other files
+call, remove ``__pycache__``.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ Problem: see ``reduced``. One step takes a row i, its gradient G = z_i . w - 1, 
 
 which keeps w = w_alpha = v + sum alpha_i z_i. Rows are taken in a new random order each sweep; with shrinking, rows
 at a bound that are unlikely to move are set aside (the paper's "Shrink"; without it, "Full"). Sweeps are combined by
-subspace steps (see ``subspace_kernel``), which shorten the tail several times where many alphas are free.
+subspace steps (see ``subspace_kernel``), which shorten the tail several times where many alphas are free. Other orders
+and two halves on two cores took more sweeps, not fewer (tests/bench/orders.py).
 
 The stop rule is the gap itself: the sum of the gap terms met during a sweep estimates it for free, and when that is
 small enough w is summed afresh, the exact gap is computed over all rows, and the rows set aside come back if it is

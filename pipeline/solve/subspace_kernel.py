@@ -13,8 +13,6 @@ q = Z^T p kept beside the steps only rows that are clipped need be touched: the 
     D(alpha + sum x_k p_k) - D(alpha) = b . x - x . G x / 2,    b_k = sum_i p_ki - w . q_k,    G_kl = q_k . q_l.
 
 If clipping leaves less than the sweep alone has gained, alpha^ stands: the dual never falls.
-
-Numba's cache watches this file only: after a change in ``dcd_kernel`` touch it.
 """
 
 from __future__ import annotations
