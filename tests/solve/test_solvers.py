@@ -194,6 +194,28 @@ def test_subspace_steps_shorten_the_tail(monkeypatch):
     assert sweeps[1] > 1.5 * sweeps[0]
 
 
+def test_looking_at_all_rows_again_saves_sweeps(monkeypatch):
+    """At a large C rows are set aside that must move; without a look in time they are missed until the very end."""
+    x, y = load_breast_cancer(return_X_y=True)
+    z = np.where(y == 1, 1.0, -1.0)[:, None] * (2 * (x - x.min(axis=0)) / np.ptp(x, axis=0) - 1)
+    problem = ReducedProblem(z, np.full(569, 100.0), np.zeros(30))
+    target = 1e-6 * float(solve_newton(problem, None, 1e-6).alpha.sum())
+    sweeps = [solve_dcd(problem, None, target).iterations]
+    monkeypatch.setattr(dcd, "LEAST_WORK", math.inf)
+    sweeps.append(solve_dcd(problem, None, target).iterations)
+    assert sweeps[1] > 1.5 * sweeps[0]
+
+
+@pytest.mark.parametrize("c", [1e-3, 1.0, 1e6])
+def test_auto_without_a_target_does_what_it_can(c):
+    problem = make_problem(9, 120, 8, "plain", 1.0)
+    reduced = ReducedProblem(sp.csr_array(problem.z), c * problem.c_min * problem.costs, np.zeros(8))
+    found = solve_auto(reduced, None, 0.0, seconds=20)
+    gap, size = independent_gap(reduced, found)
+    assert gap <= 1e-9 * size
+    assert found.outcome != "failed"
+
+
 @given(problem=problems(largest=(60, 10)), decades=st.floats(0, 4), share=st.floats(0, 1))
 def test_the_best_point_on_the_ray(problem, decades, share):
     assume(math.isfinite(problem.c_min))
