@@ -28,3 +28,19 @@ def development_data():
     if not DEVELOPMENT_DATA.is_dir():
         pytest.skip("the development data sets are not here")
     return DEVELOPMENT_DATA
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A cluster of real processes with TLS, without workers at first; one a module."""
+    from tests.clusters import real_cluster  # noqa: PLC0415, for benchmarks import this file and do without Dask
+
+    with real_cluster(tmp_path_factory.mktemp("cluster"), workers=0) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def watcher(running):
+    """A client of that cluster."""
+    with running.client() as client:
+        yield client

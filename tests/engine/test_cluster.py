@@ -31,12 +31,6 @@ from tests.flow.runs import shards_of, sparse_rows
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    with real_cluster(tmp_path_factory.mktemp("cluster"), workers=0) as cluster:
-        yield cluster
-
-
 @pytest.fixture
 def cluster(running):
     """A cluster of two workers, whatever earlier tests did to it."""

@@ -19,23 +19,16 @@ from pipeline.errors import BudgetError, DataError, EngineError, SpecError
 from tests.clusters import real_cluster, until
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with real_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def watcher(cluster):
-    with cluster.client() as client:
-        yield client
+@pytest.fixture
+def cluster(running, watcher):
+    """A cluster of two workers, whatever earlier tests did to it."""
+    running.fill_up(2)
+    until(lambda: len(watcher.nthreads()) == 2)
+    return running
 
 
 @pytest.fixture
-def pinned(cluster, watcher):
-    """On a cluster of two workers, whatever earlier tests did to it."""
-    cluster.fill_up(2)
-    until(lambda: len(watcher.nthreads()) == 2)
+def pinned(cluster):
     with Engine(cluster.address, solve_on="worker") as engine:
         engine.pinned.reserve(1)
         yield engine.pinned

@@ -39,12 +39,6 @@ def undisturbed(data, tmp_path_factory):
     return models(fit_path(data, out=tmp_path_factory.mktemp("one") / "run", **SETTINGS).path)
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    with real_cluster(tmp_path_factory.mktemp("cluster"), workers=0) as cluster:
-        yield cluster
-
-
 @pytest.fixture
 def cluster(running):
     """A cluster of three workers, whatever earlier tests did to it."""

@@ -29,7 +29,7 @@ from pipeline.flow.held_rows import HeldRows
 from pipeline.flow.remote_host import WorkerRows
 from pipeline.flow.run_directory import open_run
 from pipeline.flow.working_rows import WorkingRows
-from tests.clusters import real_cluster, until
+from tests.clusters import until
 from tests.flow.runs import command, shards_of, sparse_rows
 from tests.flow.test_durability import contents, cut_back, shrink_budget
 from tests.forked import one_line
@@ -52,18 +52,6 @@ def small_budget():
         patch.setattr(budget, "BATCH_FROM_AFAR", 100)
         shrink_budget()
         yield
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    with real_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def watcher(running):
-    with running.client() as client:
-        yield client
 
 
 @pytest.fixture
