@@ -31,6 +31,7 @@ NONZEROS_A_CALL = 2_000_000
 MOST_SWEEPS, MOST_A_BURST, LEAST_A_BURST = 1_000_000, 10, 50_000  # the last in nonzeros: calls cost time, too
 MOST_QUIET, LEAST_CAUTION = 20, 1e-3
 FIRST_STEP = 4  # sweeps up to the first subspace step: before that, many rows change sides
+DEAR_STEP, LATE_STEP = 0.5, 12  # where a step costs more than so many sweeps it comes later
 DENSE_SHARE = 0.25  # what a value of a dense row costs, in nonzeros of sparse ones
 NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and steps cost besides nonzeros, in nonzeros
 LOOK_AGAIN, LEAST_WORK = (
@@ -130,6 +131,8 @@ class Descent:
         before, length = float(self.order[2][0]), self.problem.nnz / max(1, n)
         length = (length if self.problem.is_sparse else DENSE_SHARE * length) + NONZEROS_A_ROW
         price = (before * STEP_A_ROW + d * STEP_A_FEATURE) / (before * length + 1)
+        if self.sweeps == 0 and price > DEAR_STEP:
+            self.pace[0] = LATE_STEP
         most = max(MOST_A_BURST, int(LEAST_A_BURST / (before * length + 1)))
         count = min(1 + self.sweeps // 4, max(1, int(NONZEROS_A_CALL / (before * length + 1))), most, most_sweeps)
         plan = (count, price, self.pace)
