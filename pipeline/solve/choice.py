@@ -14,7 +14,7 @@ still half as long. It is given more time where newton may need conjugate gradie
 beforehand (news20 at 10^7 C_min: the gap stands still at first while the dual climbs, yet dcd is done long before
 newton would be). Where newton stalls or runs out of time, dcd takes over again.
 
-The constants were chosen by replaying some 200 recorded solves under rules of this form. FIRST_LOOK of 0.04 to 0.1,
+The constants were chosen by replaying some 200 recorded solves under rules of this form. FIRST_LOOK of 0.04 to 0.08,
 PROMISE of 1.5 to 3 and PATIENCE of 1.5 to 2 do about as well; what is lost elsewhere is dcd's where it was about to be
 done. Over 72 solves on data the rule had not seen, 68 took at most 1.3 times the faster solver alone (then dna_scale_t
 made it count the lowest estimate, not the last).

@@ -34,10 +34,7 @@ FIRST_STEP = 4  # sweeps up to the first subspace step: before that, many rows c
 DEAR_STEP, LATE_STEP = 0.5, 12  # where a step costs more than so many sweeps it comes later
 DENSE_SHARE = 0.25  # what a value of a dense row costs, in nonzeros of sparse ones
 NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and steps cost besides nonzeros, in nonzeros
-LOOK_AGAIN, LEAST_WORK = (
-    0.1,
-    10.0,
-)  # when the estimate has fallen so far and so many passes' work was done, see if it's true
+LOOK_AGAIN, LEAST_WORK = 0.1, 10.0  # the estimate is checked once it has fallen so far, after so many passes' work
 RAY_REACH = 30.0  # the ray is searched once the gap at w_alpha is within this factor of the target
 
 
@@ -147,7 +144,7 @@ class Descent:
         if promised:
             self.caution = max(self.caution / 2, LEAST_CAUTION)
         fallen = estimate <= LOOK_AGAIN * self.gap and self.work - self.looked >= LEAST_WORK * n * length
-        self.quiet = self.quiet + 1 if estimate >= self.lowest else 0
+        self.quiet = 0 if estimate < self.lowest else self.quiet + 1
         self.lowest = min(self.lowest, estimate)
         return estimate, promised or fallen or self.quiet >= MOST_QUIET
 
