@@ -105,7 +105,7 @@ def _watched_descent(
     """
     run = Descent(problem, alpha, shrink=True, seed=0, ray=ray)
     look = FIRST_LOOK_AT_CG if min(problem.z.shape) > DIRECT_SIZE else FIRST_LOOK
-    scale = float(np.mean(problem.u)) * mean_square(run.rows[2], problem.u.size) if problem.u.size else 0.0
+    scale = 0.0  # until newton at its fewest steps comes near: it takes a pass over all values
     found = run.judged(target)
     history, begun, at_start = [(0.0, found.gap)], 0.0, found.gap
     while found.outcome == "limit" and time.monotonic() < deadline:
@@ -117,6 +117,9 @@ def _watched_descent(
             continue
         gap = min(gap, history[-1][1]) if len(history) > 1 else gap
         history.append((spent - begun, gap))
+        if spent <= look * newton_seconds(problem, run.n_free, gap, target, scale):
+            continue
+        scale = scale or float(np.mean(problem.u)) * mean_square(run.rows[2], problem.u.size)
         rival, left = newton_seconds(problem, run.n_free, gap, target, scale), _remaining(history, target)
         hopeless = spent - begun > look * rival and left > PROMISE * rival
         if hopeless or (spent > PATIENCE * rival and left > rival / 2):
