@@ -21,7 +21,7 @@ import time
 
 import numpy as np
 
-from pipeline.solve.dcd_kernel import DUAL, exact_gap, sum_rows
+from pipeline.solve.dcd_kernel import DUAL, add_rows, exact_gap
 from pipeline.solve.ray_kernel import best_scale
 from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import rows_of
@@ -76,6 +76,7 @@ class Descent:
         self.w = problem.v.copy()
         self.features = (self.w, problem.v.copy(), np.zeros(d), np.zeros(d))
         self.pace = np.array([FIRST_STEP, 1])
+        self.scratch = (np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros((3, 3)), np.zeros(3))
         self.sweeps, self.work, self.n_free = 0, 0.0, 0
         self.next_scaling = 0 if alpha.any() else 2
         self.caution, self.gap, self.looked, self.lowest, self.quiet = 0.7, np.inf, 0.0, np.inf, 0
@@ -87,7 +88,8 @@ class Descent:
 
     def exact_gap(self) -> float:
         """Sum w afresh, bring the rows back that may move, and return the gap of (w, alpha)."""
-        sum_rows(self.rows, self.duals, self.problem.v, self.w)
+        self.w[:] = self.problem.v
+        add_rows(self.rows, self.duals["alpha"], self.w)
         gap = float(exact_gap(self.rows, self.duals, self.w, self.order, self.shrink))
         if self.sweeps:
             self.features[1][:] = self.w
@@ -125,14 +127,15 @@ class Descent:
             scale_free(self.rows, self.duals, self.order[0][: int(self.order[2][0])], self.features)
             self.next_scaling = 2 * self.sweeps + 2
         n, d = self.problem.z.shape
-        before, length = float(self.order[2][0]), self.problem.nnz / max(1, n)
+        before, length = float(self.order[2][0]), self.problem.row_length
         length = (length if self.problem.is_sparse else DENSE_SHARE * length) + NONZEROS_A_ROW
-        price = (before * STEP_A_ROW + d * STEP_A_FEATURE) / (before * length + 1)
+        sweep = before * length + 1
+        price = (before * STEP_A_ROW + d * STEP_A_FEATURE) / sweep
         if self.sweeps == 0 and price > DEAR_STEP:
             self.pace[0] = LATE_STEP
-        most = max(MOST_A_BURST, int(LEAST_A_BURST / (before * length + 1)))
-        count = min(1 + self.sweeps // 4, max(1, int(NONZEROS_A_CALL / (before * length + 1))), most, most_sweeps)
-        plan = (count, price, self.pace)
+        most = max(MOST_A_BURST, int(LEAST_A_BURST / sweep))
+        count = min(1 + self.sweeps // 4, max(1, int(NONZEROS_A_CALL / sweep)), most, most_sweeps)
+        plan = (count, price, self.pace, self.scratch)
         active, self.n_free, estimate, steps = sweeps(
             self.rows, self.duals, self.features, self.order, self.shrink, plan
         )

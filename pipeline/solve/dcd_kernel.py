@@ -175,14 +175,12 @@ def sweep(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sum_rows(rows, duals, v, w):  # type: ignore[no-untyped-def]
-    """Write v + sum alpha_i z_i to w."""
+def add_rows(rows, alpha, w):  # type: ignore[no-untyped-def]
+    """Add sum alpha_i z_i to w."""
     indptr, indices, values = rows
-    w[:] = v
-    for i in range(duals.size):
-        alpha = duals[i].alpha
-        if alpha != 0.0:
-            add_row(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), alpha, w)
+    for i in range(alpha.size):
+        if alpha[i] != 0.0:
+            add_row(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), alpha[i], w)
 
 
 @kernel

@@ -45,7 +45,7 @@ class _Newton:
     """The state of one solve: the proximal centre alpha, w, the margins f at w, and the best pair so far."""
 
     def __init__(self, problem: ReducedProblem, alpha: np.ndarray, target: float, deadline: float) -> None:
-        self.problem, self.systems, self.u, self.v = problem, Systems(problem), problem.u, problem.v
+        self.systems, self.u, self.v = Systems(problem), problem.u, problem.v
         self.target, self.deadline = target, deadline
         self.alpha = alpha
         self.w = self.v + self.systems.combine(alpha)

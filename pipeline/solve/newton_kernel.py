@@ -65,16 +65,6 @@ def products(rows, w, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def combination(rows, alpha, out):  # type: ignore[no-untyped-def]
-    """Write sum alpha_i z_i to ``out``."""
-    indptr, indices, values = rows
-    out[:] = 0.0
-    for i in range(alpha.size):
-        if alpha[i] != 0.0:
-            add_row(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), alpha[i], out)
-
-
-@kernel
 def gram_of_features(rows, free, sigma, out):  # type: ignore[no-untyped-def]
     """Write the lower triangle of I + sum sigma_i z_i z_i^T over the listed rows to ``out``."""
     indptr, indices, values = rows

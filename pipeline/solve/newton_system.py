@@ -10,7 +10,8 @@ import numpy as np
 import scipy.linalg.lapack
 import scipy.sparse as sp
 
-from pipeline.solve.newton_kernel import combination, gram_of_features, gram_of_rows, products
+from pipeline.solve.dcd_kernel import add_rows
+from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, products
 from pipeline.solve.reduced import Matrix, ReducedProblem
 from pipeline.solve.rows import rows_of
 
@@ -38,19 +39,20 @@ class Systems:
         """Return Z^T alpha."""
         if not self.problem.is_sparse:
             return np.asarray(self.z.T @ alpha, dtype=np.float64)
-        out = np.empty(self.z.shape[1])
-        combination(self.rows, alpha, out)
+        out = np.zeros(self.z.shape[1])
+        add_rows(self.rows, alpha, out)
         return out
 
     def solve(self, free: np.ndarray, sigma: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Solve over the rows ``free``, roughly where that takes conjugate gradients; nan if it cannot be done."""
         if free.size == 0:
             return right
-        if min(free.size, right.size) > DIRECT_SIZE:
-            return _conjugate_gradients(_scaled(self.z[free], np.sqrt(sigma[free])), right)
-        if self.problem.is_sparse:
+        is_large = min(free.size, right.size) > DIRECT_SIZE
+        if self.problem.is_sparse and not is_large:
             return self._solve_sparse(free, sigma, right)
-        scaled = self.z[free] * np.sqrt(sigma[free])[:, None]
+        scaled = _scaled(self.z[free], np.sqrt(sigma[free]))
+        if is_large:
+            return _conjugate_gradients(scaled, right)
         if free.size < right.size:
             return right - scaled.T @ _solve_positive(_one_more(scaled @ scaled.T), scaled @ right)
         return _solve_positive(_one_more(scaled.T @ scaled), right)
