@@ -17,6 +17,7 @@ from pipeline.cli.ingest import ingest_command
 from pipeline.cli.nightly import nightly_command
 from pipeline.cli.path import path_command
 from pipeline.cli.predict import predict_command
+from pipeline.cli.store import store
 from pipeline.cli.train import screen_command, train_command
 from pipeline.cli.verify import verify_command
 from pipeline.errors import SieveError
@@ -50,6 +51,7 @@ app.add_command(verify_command)
 app.add_command(predict_command)
 app.add_command(export_command)
 app.add_command(nightly_command)
+app.add_command(store)
 app.add_command(datasets)
 app.add_command(cluster)
 

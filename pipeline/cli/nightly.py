@@ -13,7 +13,6 @@ from pipeline.cli.options import quiet_option
 from pipeline.cli.progress import counted, progress
 from pipeline.errors import JobError
 
-NOT_PUBLISHED = 3
 EXAMPLES = """
 \b
 Examples:
@@ -26,7 +25,7 @@ Examples:
 @click.command("nightly", epilog=EXAMPLES)
 @click.argument("job")
 @click.option("--dry-run", is_flag=True, help="Say what would happen; change nothing.")
-@click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="Run as of this day [default: today].")
+@click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="Run as of this day [default: today, UTC].")
 @click.option(
     "--wait", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="Wait for another to finish."
 )
@@ -39,11 +38,16 @@ def nightly_command(
     """Take in new files, train from yesterday's model, publish if it is as good.
 
     JOB is a YAML file (deploy/job.yaml is an example). Run twice, the second changes nothing; killed anywhere, the next
-    run completes it. Exit codes: 0 published or nothing new, 3 trained but not published because a gate or the
-    certificate said no, 1 failed, 2 wrong usage or a job file with an error.
+    run completes it; failed, the next one starts afresh. All days are UTC days. Exit codes: 0 the last training is
+    published; 3 refusing: a gate, the certificate or a hold keeps it back, or nothing is published yet; 1 the last
+    night failed, which only files that cannot be taken in make it, too; 2 wrong usage or a job file with an error. 1
+    and 3 stay until a night succeeds, whether or not anything is new.
     """
+    from pipeline.nightly import days
     from pipeline.nightly.job import read_job
-    from pipeline.nightly.night import REFUSED, plan_night, run_nightly
+    from pipeline.nightly.night import plan_night, run_nightly
+    from pipeline.nightly.standing import standing
+    from pipeline.nightly.store import Store
 
     context = click.get_current_context()
     try:
@@ -51,18 +55,24 @@ def nightly_command(
     except JobError as error:
         raise click.UsageError(str(error), context) from error
     plan = replace(plan, scheduler=scheduler or plan.scheduler)
-    today = (date or datetime.now()).date()
+    today = date.date() if date else days.today()
     if dry_run:
         _show_plan(plan_night(plan, today), as_json)
         return
+
+    def ended(line: dict[str, Any], trouble: str) -> None:
+        click.echo(json.dumps(line) if as_json else _said(line))
+        if trouble:
+            click.echo(trouble, err=True)
+
     with progress(quiet) as listen:
-        done = run_nightly(plan, today, wait, listen)
+        done = run_nightly(plan, today, wait, listen, ended)
+    how = standing(Store(plan.store))
     if not done:
         click.echo(json.dumps(None) if as_json else "nothing new; nothing was changed")
-    for line in done:
-        click.echo(json.dumps(line) if as_json else _said(line))
-    if done and done[-1]["status"] == REFUSED:
-        context.exit(NOT_PUBLISHED)
+    if how.code:
+        click.echo(f"{how.state}: {how.reason}", err=True)
+    context.exit(how.code)
 
 
 def _said(line: dict[str, Any]) -> str:
@@ -72,7 +82,7 @@ def _said(line: dict[str, Any]) -> str:
     if "rows" in line:
         came = f"{files['rows_added']:,} came, {files['rows_retired']:,} retired"
         parts.append(f"{line['rows']:,} rows ({came})")
-    if line["status"] != "nothing new":
+    if "c" in line:
         parts.append(f"C = {line['c']:.4g}, relative gap {line['relative_gap']:.1e}")
         if line["settled"] is not None:
             parts.append(f"{line['settled']:.1%} settled by yesterday's model")
@@ -80,11 +90,15 @@ def _said(line: dict[str, Any]) -> str:
             before = f" (yesterday's model {line['yesterday']['accuracy']:.4f})" if line["yesterday"] else ""
             parts.append(f"accuracy {line['scores']['accuracy']:.4f}{before}")
     text = ", ".join(parts)
+    for note in line.get("notes", ()):
+        text += f"\n  {note}"
     for item in files["left_out"]:
         text += f"\n  {item['file']}: {item['status']} ({item['reason']})"
     for gate in line.get("gates", ()):
         if not gate["passed"]:
             text += f"\n  gate not passed: {gate['gate']} ({gate['value']:.6g} against {gate['limit']:.6g})"
+    if line.get("error"):
+        text += f"\n  {line['error']}"
     if line.get("problem"):
         text += f"\n  certificate does not hold: {line['problem']}"
     return text
@@ -102,6 +116,10 @@ def _show_plan(plan: dict[str, Any], as_json: bool) -> None:
         click.echo(f"  leave out {item['file']}: {item['status']} ({item['reason']})")
     for name in plan["retire"]:
         click.echo(f"  retire {name}")
+    for note in plan["notes"]:
+        click.echo(f"  {note}")
+    if plan["hold"]:
+        click.echo("  publish nothing: held (svmsieve store release)")
     click.echo(f"  train at {at}" + (f", from runs/{plan['reference']}" if plan["reference"] else ""))
     for name in plan["remove_runs"]:
         click.echo(f"  remove run {name}")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pipeline.nightly.yaml_lines import brief
 from pipeline.spec import SCORES
 
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+"
@@ -53,7 +54,7 @@ def read_gate(text: object) -> Gate:
     """Read a gate as people write it."""
     found = _FORM.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise ValueError(f"{text!r} is not a gate; write for example accuracy >= yesterday - 0.002, or auc >= 0.7")
+        raise ValueError(f"{brief(text)} is not a gate; write for example accuracy >= yesterday - 0.002, or auc >= 0.7")
     score, relation, relative, sign, offset, absolute = found.groups()
     if score not in SCORES:
         raise ValueError(f"there is no score {score!r}; there are {', '.join(SCORES)}")

@@ -15,8 +15,13 @@ from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Note
 from pipeline.nightly.arrivals import Plan
 from pipeline.nightly.job import Job
-from pipeline.nightly.ledger import CORRUPT, DUPLICATE, EMPTY, INGESTED, RETIRED, TOO_OLD, Entry, Ledger
+from pipeline.nightly.ledger import CORRUPT, EMPTY, INGESTED, RETIRED, UNREADABLE, Entry, Ledger
 from pipeline.nightly.store import Store
+
+NO_FILES: dict[str, object] = {
+    **{"added": [], "late": [], "retired": [], "left_out": []},
+    **{"rows_added": 0, "rows_retired": 0},
+}
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Intake:
         """Add the new files, then let the old ones go."""
         for entry in (*plan.touched, *plan.enter):
             self.ledger.put(entry)
+        if plan.gone:
+            self.ledger.forget(plan.gone)
         for entry in plan.add:
             self._add(entry)
         gone = set(self.ledger.superseded).union(*(entry.shards for entry in plan.retire))
@@ -52,10 +59,11 @@ class Intake:
         spec = replace(self.job.reading, append=self._manifest() is not None)
         try:
             ingest([entry.name], self.store.shards, spec, self.listen)
-        except DataError as error:
+        except (DataError, MemoryError) as error:
             self.ledger.adding = None
-            status = EMPTY if isinstance(error, NoRowsError) else CORRUPT
-            self.ledger.put(replace(entry, status=status, note=" ".join(str(error).split())))
+            note = " ".join(str(error).split()) or "it takes more memory to read than there is"
+            note = note.removeprefix(entry.name).lstrip(",: ")
+            self.ledger.put(replace(entry, status=_status(error), note=note))
             return
         self.settle()
 
@@ -63,12 +71,26 @@ class Intake:
         return read_manifest(self.store.shards) if (self.store.shards / MANIFEST).is_file() else None
 
 
+def _status(error: Exception) -> str:
+    """Tell what kept a file out: an error of the system may pass, one of the content does not."""
+    if isinstance(error, NoRowsError):
+        return EMPTY
+    cause = error.__cause__
+    return UNREADABLE if isinstance(cause, OSError) and cause.errno is not None else CORRUPT
+
+
+def arrived(ledger: Ledger, day: str) -> tuple[int, int]:
+    """Return how many files all nights of a day added, and how many rows."""
+    mine = [e for e in ledger.ingested() if e.rows and e.night.partition(".")[0] == day]
+    return len(mine), sum(entry.rows for entry in mine)
+
+
 def report(ledger: Ledger, night: str) -> dict[str, object]:
     """Return what a night took in: files by what became of them, with the reasons, and rows added and retired."""
     mine = ledger.of_night(night)
     added = [entry for entry in mine if entry.status in (INGESTED, RETIRED) and entry.rows]
     gone = [entry for entry in ledger.entries.values() if entry.retired == night]
-    refused = [entry for entry in mine if entry.status in (DUPLICATE, EMPTY, CORRUPT, TOO_OLD)]
+    refused = [entry for entry in mine if entry.status not in (INGESTED, RETIRED)]
     return {
         "added": [entry.name for entry in added],
         "late": [entry.name for entry in added if entry.late],

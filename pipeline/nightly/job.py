@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pipeline.data.block import LARGEST_FEATURES
 from pipeline.data.ingest import IngestSpec, reading_spec
 from pipeline.data.sources.choose import FORMATS
 from pipeline.data.stores import is_url
 from pipeline.errors import SpecError
 from pipeline.nightly.gate import Gate, read_gate
-from pipeline.nightly.yaml_lines import Section, flag, number, one_of, read_yaml, reread, text, texts, whole
-from pipeline.sizes import bytes_of
+from pipeline.nightly.yaml_lines import (
+    Section,
+    brief,
+    flag,
+    label,
+    number,
+    one_of,
+    read_yaml,
+    size,
+    text,
+    texts,
+    whole,
+)
 from pipeline.spec import RULES, SCORES, SOLVERS, PathSpec
 
 READING: dict[str, Callable[[Any], Any]] = {
     "format": one_of(*FORMATS),
-    "positive": str,
+    "positive": label,
     "bias": number,
-    "features": whole(1),
+    "features": whole(1, LARGEST_FEATURES),
     "index_base": lambda value: one_of("auto", "0", "1")(str(value)),
     "duplicates": one_of("error", "sum"),
     "label_column": text,
     "weight_column": text,
     "rows_per_shard": whole(1),
-    "shard_size": reread(bytes_of),
+    "shard_size": size,
 }
 TRAINING: dict[str, Callable[[Any], Any]] = {
     "c_max": number,
@@ -36,12 +49,14 @@ TRAINING: dict[str, Callable[[Any], Any]] = {
     "tol": number,
     "rule": one_of(*RULES),
     "solver": one_of(*SOLVERS),
-    "memory": reread(bytes_of),
+    "memory": size,
 }
 KNOWN = (
     *("inputs", "store", "reading", "window", "train", "holdout", "select", "gate", "keep"),
-    *("scheduler", "workers", "solve_on"),
+    *("scheduler", "workers", "solve_on", "expect", "notify"),
 )
+LONGEST_WINDOW = 36_525  # days: a hundred years
+MOST_WORKERS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -62,8 +77,26 @@ class Training:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """What must arrive on a day, in new files and in their rows; with fewer the night fails."""
+
+    files: int = 0
+    rows: int = 0
+
+    def missing(self, files: int, rows: int) -> str:
+        """Say what is missing; nothing if all is there."""
+        for what, came, least in (("files", files, self.files), ("rows", rows, self.rows)):
+            if came < least:
+                return f"{came:,} {what} arrived, but expect says {least:,}"
+        return ""
+
+
+@dataclass(frozen=True)
 class Job:
-    """A nightly job. ``window`` is in days; ``keep`` is how many runs besides the current one are kept."""
+    """A nightly job. ``window`` is in days; ``keep`` is how many runs besides the current one are kept.
+
+    ``notify`` are the words of a command that is told how a night ended.
+    """
 
     source: Path
     inputs: tuple[str, ...]
@@ -76,6 +109,8 @@ class Job:
     scheduler: str
     workers: int | None
     solve_on: str
+    expected: Expected = field(default_factory=Expected)
+    notify: tuple[str, ...] = ()
 
     @property
     def settings(self) -> str:
@@ -112,13 +147,15 @@ def read_job(path: str | Path) -> Job:
         inputs=tuple(map(here, top.take("inputs", texts))),
         store=Path(here(store)),
         reading=_reading(top.section("reading")),
-        window=top.optional("window", whole(1)),
+        window=top.optional("window", whole(1, LONGEST_WINDOW)),
         training=training,
         gates=gates,
         keep=keep.take("runs", whole(0), 7) if keep else 7,
         scheduler=top.take("scheduler", text, "threads"),
-        workers=top.optional("workers", whole(1)),
+        workers=top.optional("workers", whole(1, MOST_WORKERS)),
         solve_on=top.take("solve_on", one_of("client", "worker"), "client"),
+        expected=_expected(top.section("expect")),
+        notify=top.optional("notify", _words) or (),
     )
 
 
@@ -143,7 +180,7 @@ def _training(top: Section) -> tuple[Training, bool]:
         around = section.take("around", number, 2.0)
         if whole_path and "around" in section.items:
             raise section.error("around", "path and around exclude each other; leave one out")
-        if not 1 <= around < float("inf"):
+        if around < 1:
             raise section.error("around", f"is a ratio from 1 on, not {around:g}")
     settings["holdout"] = top.take("holdout", number, 0.1)
     settings["select"] = top.take("select", one_of(*SCORES), "accuracy")
@@ -156,11 +193,26 @@ def _training(top: Section) -> tuple[Training, bool]:
     return Training(around, whole_path, settings), settings["holdout"] > 0
 
 
+def _expected(section: Section | None) -> Expected:
+    if section is None:
+        return Expected()
+    section.only("files", "rows")
+    return Expected(**{name: section.take(name, whole(0)) for name in section.items})
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    """Read a command: a text that is split as a shell splits it, or a list of its words."""
+    words = texts(value) if isinstance(value, list) else tuple(shlex.split(text(value)))
+    if not words:
+        raise ValueError("the command is empty")
+    return words
+
+
 def _class_weight(value: Any) -> Any:
     if value == "balanced":
         return value
     if not isinstance(value, list) or len(value) != 2:
-        raise ValueError(f"{value!r} is neither balanced nor a pair [NEGATIVE, POSITIVE]")
+        raise ValueError(f"{brief(value)} is neither balanced nor a pair [NEGATIVE, POSITIVE]")
     return tuple(map(number, value))
 
 

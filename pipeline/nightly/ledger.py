@@ -2,22 +2,31 @@
 
 A file is added in two steps: the ledger says which (``adding``), the data set takes its rows, the ledger says which
 shards these are. Killed in between, the shards that no file owns are those of the file that was being added.
+
+In quarantine is what arrived and could not be taken in. It is not tried again until it changes, until what kept it out
+has changed (the reading, its permissions, the calendar), or until an operator says so.
 """
 
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from pipeline.data.manifest import Manifest
 from pipeline.errors import JobError
 from pipeline.files import write_json
 
 INGESTED, RETIRED = "ingested", "retired"
-DUPLICATE, EMPTY, CORRUPT, TOO_OLD = "duplicate", "empty", "corrupt", "too old"
+DUPLICATE, EMPTY, TOO_OLD, DROPPED = "duplicate", "empty", "too old", "dropped"
+CORRUPT, UNREADABLE, NOT_A_FILE, FUTURE = "corrupt", "unreadable", "not a file", "in the future"
+QUARANTINE = (CORRUPT, UNREADABLE, NOT_A_FILE, FUTURE)
+STATUSES = ("", INGESTED, RETIRED, DUPLICATE, EMPTY, TOO_OLD, DROPPED, *QUARANTINE)
+RETRY = "to be tried again"  # a stamp that no file has: the file counts as changed
 FORMAT, VERSION = "svmsieve-ledger", 1
 
 
@@ -98,6 +107,16 @@ class Ledger:
         """Yield the files whose rows are, or were, in the data set."""
         return (entry for entry in self.entries.values() if entry.status in (INGESTED, RETIRED))
 
+    def quarantined(self) -> list[Entry]:
+        """Return what arrived and could not be taken in."""
+        return [entry for entry in self.entries.values() if entry.status in QUARANTINE]
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Take files out of the ledger that are gone and that no rows are of."""
+        for name in list(names):
+            del self.entries[name]
+        self.save()
+
     def of_night(self, night: str) -> list[Entry]:
         """Return the files that were entered in a night."""
         return [entry for entry in self.entries.values() if entry.night == night]
@@ -117,17 +136,34 @@ def open_ledger(path: Path) -> Ledger:
     try:
         item = json.loads(path.read_text(encoding="utf-8"))
         if (item["format"], item["version"]) != (FORMAT, VERSION):
-            raise JobError(f"{path}: version {item['version']}, but this svmsieve reads version {VERSION}")
+            raise JobError(f"{path}: version {item['version']!r}, but this svmsieve reads version {VERSION}")
         entries = [_entry(each) for each in item["files"]]
         adding = None if item["adding"] is None else _entry(item["adding"])
-        return Ledger(path, {entry.name: entry for entry in entries}, adding, dict(item["superseded"]))
+        return Ledger(path, {entry.name: entry for entry in entries}, adding, _superseded(item["superseded"]))
     except OSError as error:
         raise JobError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, JobError):
             raise
-        raise JobError(f"{path}: damaged ({type(error).__name__} {error}); restore it from a backup") from error
+        reason = f"{type(error).__name__} {reprlib.repr(str(error))}"
+        raise JobError(f"{path}: damaged ({reason}); restore it from a backup") from error
 
 
-def _entry(item: dict) -> Entry:
-    return Entry(**item | {"shards": tuple(item["shards"])})
+def _entry(item: dict[str, Any]) -> Entry:
+    """Read an entry; fields of the wrong type would go on to the data set."""
+    entry = Entry(**item | {"shards": tuple(item["shards"])})
+    texts = (value for key, value in vars(entry).items() if key not in ("size", "rows", "late", "shards"))
+    if not all(isinstance(value, str) for value in (*texts, *entry.shards)):
+        raise TypeError("a text is none")
+    if type(entry.size) is not int or type(entry.rows) is not int or type(entry.late) is not bool:
+        raise TypeError("a number is none")
+    if entry.status not in STATUSES:
+        raise ValueError(f"there is no status {entry.status!r}")
+    date.fromisoformat(entry.day)
+    return entry
+
+
+def _superseded(item: dict[str, Any]) -> dict[str, str]:
+    if not all(isinstance(value, str) for value in item.values()):
+        raise TypeError("superseded holds something else than names")
+    return dict(item)

@@ -1,90 +1,88 @@
-"""One night: intake, screening with yesterday's model, training, validation, publication.
+"""One night: intake, training, validation, publication.
 
     1 intake    new files in, old ones out
-    2 screen    yesterday's w, and its alpha carried over to today's rows, are feasible today: their ball is valid and
-                settles rows before any training
-    3 train     around yesterday's best C, or the whole path, starting from yesterday's model
-    4 judge     today's best model and yesterday's on the same rows, held out of both trainings; the gates
-    5 verify    the certificate of today's best model, recomputed
-    6 publish   ``current`` points to the new run if 4 and 5 allow it; otherwise yesterday's stays
-    7 record    history, summary, old runs
+    2 train     from yesterday's model, judged beside it, its certificate verified (tonight)
+    3 publish   ``current`` points to the new run if all of 2 allows it; otherwise yesterday's stays
+    4 record    history, summary, old runs, metrics, notify
 
 How far a night is stands in night.json. Killed anywhere, the next run does again what is not known to be done; every
-part is the same when done twice. The decision is written down before anything is published.
+part is the same when done twice. The decision is written down before anything is published. A night that ends with an
+error is over: it is recorded as failed, and the next one starts afresh from what is published and from all the rows
+that were taken in.
 """
 
 from __future__ import annotations
 
-import math
-import shutil
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
-from pathlib import Path
 from typing import Any
 
-from pipeline.data.dataset import Dataset, open_shards
-from pipeline.data.manifest import MANIFEST
+from pipeline.data.dataset import open_shards
+from pipeline.data.manifest import MANIFEST, read_manifest
 from pipeline.engine.engine import Engine
-from pipeline.errors import JobError
+from pipeline.errors import JobError, SieveError
 from pipeline.events import Listener, Note, silent
 from pipeline.files import replacing
-from pipeline.flow.fit import budget_for, train_run
-from pipeline.flow.run_directory import HEADER, Run, StepView, open_run, read_header
-from pipeline.flow.score import scores
-from pipeline.flow.screen import screening
+from pipeline.flow.fit import budget_for
+from pipeline.flow.run_directory import open_run
 from pipeline.flow.step import Clock
-from pipeline.flow.verify import verify
-from pipeline.maths.verdicts import KEEP
 from pipeline.nightly.arrivals import Plan, plan_intake
-from pipeline.nightly.intake import Intake, report
+from pipeline.nightly.days import now
+from pipeline.nightly.intake import NO_FILES, Intake, arrived, report
 from pipeline.nightly.job import Job
-from pipeline.nightly.ledger import Ledger
+from pipeline.nightly.ledger import QUARANTINE, Ledger
+from pipeline.nightly.metrics import write_metrics
+from pipeline.nightly.notify import notify
+from pipeline.nightly.records import FAILED, HELD, NOTHING_NEW, PUBLISHED, TRAINED, VERSION, strict
 from pipeline.nightly.store import Store
 from pipeline.nightly.summary import summary
-from pipeline.spec import PathSpec
+from pipeline.nightly.tonight import Tonight, reference_of
 
-PUBLISHED, REFUSED, NOTHING_NEW = "published", "refused", "nothing new"
-
-
-@dataclass(frozen=True)
-class Yesterday:
-    """What yesterday's model is worth on today's data: rows it settles at its C, and its scores."""
-
-    settled: float
-    relative_gap: float
-    scores: dict[str, float] | None
+Ended = Callable[[dict[str, Any], str], None]
 
 
-def run_nightly(job: Job, today: date, wait: float = 0.0, listen: Listener = silent) -> list[dict[str, Any]]:
-    """Complete the night that was under way, then do today's; return the lines of the nights that this finished."""
+def _nobody(line: dict[str, Any], trouble: str) -> None:
+    """Tell nobody."""
+
+
+def run_nightly(
+    job: Job, today: date, wait: float = 0.0, listen: Listener = silent, ended: Ended = _nobody
+) -> list[dict[str, Any]]:
+    """Complete the night that was under way, then do today's; return the lines of the nights that this finished.
+
+    Today's error is raised, once it is recorded. ``ended`` is called with each night's line, failed or not, and with
+    what went wrong when others were told of it.
+    """
     store = Store(job.store)
     with store.opened(wait):
-        nights = Nights(job, store, listen)
+        nights = Nights(job, store, listen, ended)
         done = []
-        unfinished = store.under_way()
+        unfinished = nights.unfinished()
         if unfinished:
             listen(Note(f"completing the night {unfinished['night']}"))
-            done.append(nights.complete(unfinished))
+            done.append(nights.complete_or_fail(unfinished))
         begun = nights.begin(today)
         if begun:
-            done.append(nights.complete(begun))
+            with nights.recorded(begun):
+                done.append(nights.complete(begun))
         return done
 
 
 def plan_night(job: Job, today: date) -> dict[str, Any]:
     """Return what a night would do, changing nothing."""
     store = Store(job.store)
-    if not store.root.is_dir():
-        plan, reference, night, old = plan_intake(job, store.ledger(), str(today), today), None, str(today), []
-    else:
-        nights = Nights(job, store, silent)
-        unfinished = store.under_way()
-        night = unfinished["night"] if unfinished else store.free_name(today)
-        plan, reference, old = nights.plan(night, today), store.published(), store.superfluous(job.keep)
+    nights, name, reference, notes, old = Nights(job, store, silent), str(today), None, list[str](), list[str]()
+    if store.root.is_dir():
+        unfinished = nights.unfinished(keep=True)
+        name = unfinished["night"] if unfinished else store.free_name(today)
+        (reference, notes), old = reference_of(store), store.superfluous(job.keep)
+    plan = nights.plan(name, today)
     c = open_run(store.runs / reference).best.c if reference else None
     grid = job.training.spec(c, budget_for(None)).grid
+    missing = job.expected.missing(len(plan.add) + arrived(store.ledger(), str(today))[0], job.expected.rows)
     return {
-        "night": night,
+        "night": name,
         "add": [entry.name for entry in plan.add],
         "late": [entry.name for entry in plan.add if entry.late],
         "left_out": [{"file": e.name, "status": e.status, "reason": e.note} for e in plan.enter],
@@ -92,147 +90,155 @@ def plan_night(job: Job, today: date) -> dict[str, Any]:
         "reference": reference,
         "train_at": "the whole path" if grid is None else list(grid),
         "remove_runs": old,
+        "hold": store.hold(),
+        "notes": [*notes, f"the night would fail: {missing}"] if missing else notes,
     }
 
 
 class Nights:
     """The nights of a job, one at a time, in a store that nobody else is writing to."""
 
-    def __init__(self, job: Job, store: Store, listen: Listener) -> None:
-        self.job, self.store, self.listen = job, store, listen
+    def __init__(self, job: Job, store: Store, listen: Listener, ended: Ended = _nobody) -> None:
+        self.job, self.store, self.listen, self.ended = job, store, listen, ended
 
     def plan(self, night: str, today: date, ledger: Ledger | None = None) -> Plan:
         """Return what there is to take in."""
         return plan_intake(self.job, ledger or self.store.ledger(), night, today)
 
+    def unfinished(self, keep: bool = False) -> dict[str, Any] | None:
+        """Return the night that was under way; a note of it that is damaged is set aside, unless to ``keep`` it."""
+        try:
+            return self.store.under_way()
+        except JobError as error:
+            self.listen(Note(str(error)))
+            if not keep:
+                self.store.set_aside()
+            return None
+
     def begin(self, today: date) -> dict[str, Any] | None:
         """Begin a night if there is anything to do, or if this day has none yet."""
-        night = self.store.free_name(today)
-        lines = self.store.history()
-        if any(line["date"] == str(today) for line in lines) and not self._work_to_do(night, today):
-            return None
-        begun = {"night": night, "date": str(today), "reference": self.store.published()}
-        self.store.note(begun)
-        return begun
+        history = self.store.read_history()
+        for problem in history.damage:
+            self.listen(Note(problem))
+        night: dict[str, Any] = {"night": self.store.free_name(today), "date": str(today), "reference": None}
+        with self.recorded(night):
+            night["reference"], night["notes"] = reference_of(self.store)
+            for problem in night["notes"]:
+                self.listen(Note(problem))
+            if any(line["date"] == str(today) for line in history.lines) and not self._work_to_do(night, today):
+                return None
+            self.store.note(night)
+        return night
+
+    @contextmanager
+    def recorded(self, night: dict[str, Any]) -> Iterator[None]:
+        """Record a night as failed that ends with an error before its decision; one that is killed stays as it is."""
+        try:
+            yield
+        except Exception as error:
+            if "line" not in night:
+                self._fail(night, error)
+            raise
+
+    def complete_or_fail(self, night: dict[str, Any]) -> dict[str, Any]:
+        """Complete a night that was under way, if it can be: it must not keep today's from being done."""
+        try:
+            with self.recorded(night):
+                return self.complete(night)
+        except SieveError as error:
+            line: dict[str, Any] = night["line"]
+            if line["status"] != FAILED:
+                raise
+            self.listen(Note(f"night {line['night']} failed: {error}"))
+            return line
 
     def complete(self, night: dict[str, Any]) -> dict[str, Any]:
         """Do, or do again, all that is not known to be done; return the night's line."""
         if "line" not in night:
-            night |= {"line": self._decide(night)}
+            night["line"] = strict(self._decide(night) | {"ended": now()})
             self.store.note(night)
         line: dict[str, Any] = night["line"]
+        if line["status"] == PUBLISHED and self.store.hold():
+            line["status"] = HELD
         if line["status"] == PUBLISHED:
             self.store.publish(line["night"])
+        elif line["status"] == FAILED and (self.store.runs / line["night"]).is_dir():
+            self.store.discard(line["night"])
         self.store.record(line)
         with replacing(self.store.summaries / f"{line['night']}.md") as stream:
             stream.write(summary(line).encode())
         for name in self.store.superfluous(self.job.keep):
             self.store.discard(name)
+        write_metrics(self.store)
+        self.ended(line, notify(self.job.notify, line))
         self.store.end()
         return line
 
-    def _work_to_do(self, night: str, today: date) -> bool:
-        return not self.plan(night, today).is_empty or self._settings_changed()
+    def _fail(self, night: dict[str, Any], error: Exception) -> None:
+        """End a night that met an error."""
+        said = " ".join(str(error).split())
+        if not isinstance(error, SieveError):
+            said = f"{type(error).__name__} {said}".rstrip()
+        try:
+            files = report(self.store.ledger(), night["night"])
+        except JobError:
+            files = NO_FILES  # the ledger itself is what is wrong
+        night["line"] = self._head(night, files) | {"status": FAILED, "error": said, "ended": now()}
+        self.store.note(night)
+        self.complete(night)
 
-    def _settings_changed(self) -> bool:
-        last = self._last_trained()
-        return last is not None and last[1] != self.job.settings
+    def _head(self, night: dict[str, Any], files: dict[str, Any]) -> dict[str, Any]:
+        line = {"version": VERSION, "night": night["night"], "date": night["date"], "status": NOTHING_NEW}
+        line |= {"reference": night["reference"], "settings": self.job.settings, "files": files}
+        return line | ({"notes": night["notes"]} if night.get("notes") else {})
 
-    def _last_trained(self) -> tuple[str, str] | None:
-        """Return fingerprint and settings of the last training."""
-        trained = [line for line in self.store.history() if line["status"] != NOTHING_NEW]
-        return (trained[-1]["fingerprint"], trained[-1]["settings"]) if trained else None
+    def _work_to_do(self, night: dict[str, Any], today: date) -> bool:
+        if not self.plan(night["night"], today).is_empty:
+            return True
+        shards = self.store.shards
+        return (shards / MANIFEST).is_file() and not self._is_trained(read_manifest(shards).fingerprint, night)
+
+    def _is_trained(self, fingerprint: str, night: dict[str, Any]) -> bool:
+        """Whether the last training was of these data and settings, and need not be done again.
+
+        It is done again when the published run cannot be used, and when a hold that kept its model back is released.
+        """
+        trained = [line for line in self.store.history() if line["status"] in TRAINED]
+        if not trained or night.get("notes") or (trained[-1]["status"] == HELD and not self.store.hold()):
+            return False
+        return (trained[-1].get("fingerprint"), trained[-1].get("settings")) == (fingerprint, self.job.settings)
 
     def _decide(self, night: dict[str, Any]) -> dict[str, Any]:
         """Do everything up to the decision."""
         clock = Clock("intake", "screen", "train", "verify")
-        name, today, ledger = night["night"], date.fromisoformat(night["date"]), self.store.ledger()
+        ledger = self.store.ledger()
         with clock("intake"):
-            if not night.get("taken_in"):
-                intake = Intake(self.job, self.store, ledger, self.listen)
-                intake.settle()
-                intake.run(self.plan(name, today, ledger), name)
-                night["taken_in"] = (self.store.shards / MANIFEST).is_file()
-                self.store.note(night)
-        line: dict[str, Any] = {"night": name, "date": night["date"], "status": NOTHING_NEW}
-        line |= {"reference": night["reference"], "settings": self.job.settings, "files": report(ledger, name)}
-        if not (self.store.shards / MANIFEST).is_file():
-            if night["reference"] is None and line["files"]["left_out"]:
-                problem = line["files"]["left_out"][0]
-                raise JobError(f"no file could be added, first {problem['file']}: {problem['reason']}")
-            return line | {"seconds": clock.seconds()}
-        data = open_shards(self.store.shards)
-        line |= {"rows": data.n_rows, "features": data.n_features, "fingerprint": data.fingerprint}
-        if not self._is_new(data):
-            return line | {"seconds": clock.seconds()}
-        with Engine(self.job.scheduler, self.job.workers, self.job.solve_on) as engine:
-            line |= self._train(engine, data, night, clock)
+            self._take_in(night, ledger)
+        line = self._head(night, report(ledger, night["night"]))
+        self._check_arrivals(night, ledger, line["files"])
+        if (self.store.shards / MANIFEST).is_file():
+            data = open_shards(self.store.shards)
+            line |= {"rows": data.n_rows, "features": data.n_features, "fingerprint": data.fingerprint}
+            if not self._is_trained(data.fingerprint, night):
+                with Engine(self.job.scheduler, self.job.workers, self.job.solve_on) as engine:
+                    tonight = Tonight(self.job, self.store, engine, data, self.listen, clock)
+                    line |= tonight.run(night["night"], night["reference"])
         return line | {"seconds": clock.seconds()}
 
-    def _is_new(self, data: Dataset) -> bool:
-        return self._last_trained() != (data.fingerprint, self.job.settings)
+    def _take_in(self, night: dict[str, Any], ledger: Ledger) -> None:
+        if night.get("taken_in"):
+            return
+        intake = Intake(self.job, self.store, ledger, self.listen)
+        intake.settle()
+        intake.run(self.plan(night["night"], date.fromisoformat(night["date"]), ledger), night["night"])
+        night["taken_in"] = (self.store.shards / MANIFEST).is_file()
+        self.store.note(night)
 
-    def _train(self, engine: Engine, data: Dataset, night: dict[str, Any], clock: Clock) -> dict[str, Any]:
-        old = open_run(self.store.runs / night["reference"]) if night["reference"] else None
-        before = old.best if old else None
-        folder = self.store.runs / night["night"]
-        spec = self.job.training.spec(before.c if before else None, self._budget(folder))
-        yesterday = None
-        if before:
-            with clock("screen"):
-                yesterday = self._yesterday(engine, data, before, spec)
-        with clock("train"):
-            run = self._run(engine, data, spec, folder, _nearest(old, spec.grid))
-        best = run.best
-        verdicts = [gate.judge(best.scores, yesterday.scores if yesterday else None) for gate in self.job.gates]
-        with clock("verify"):
-            (finding,) = verify(engine, folder, data, best.step, self.listen)
-        passed = finding.holds and all(verdict.passed for verdict in verdicts)
-        return {
-            "status": PUBLISHED if passed else REFUSED,
-            "c": best.c,
-            "models": len(run.steps),
-            "relative_gap": best.relative_gap,
-            "verified": finding.holds,
-            "problem": finding.problem,
-            "settled": yesterday.settled if yesterday else None,
-            "reference_gap": yesterday.relative_gap if yesterday else None,
-            "scores": best.scores,
-            "yesterday": yesterday.scores if yesterday else None,
-            "gates": [vars(verdict) for verdict in verdicts],
-            "passes": sum(step.passes for step in run.steps),
-        }
-
-    def _budget(self, folder: Path) -> int:
-        return self.job.training.settings.get("memory") or budget_for(folder)
-
-    def _run(self, engine: Engine, data: Dataset, spec: PathSpec, folder: Path, starts: list[StepView]) -> Run:
-        """Train, or go on; what a killed attempt made of other data or settings is begun afresh."""
-        if folder.exists() and not self._goes_on(folder, spec, data):
-            shutil.rmtree(folder)
-        return train_run(engine, data, spec, folder, None, self.listen, starts)
-
-    @staticmethod
-    def _goes_on(folder: Path, spec: PathSpec, data: Dataset) -> bool:
-        if not (folder / HEADER).is_file():
-            return False
-        header = read_header(folder)  # its steps may be damaged: training mends that
-        return PathSpec.from_json(header["spec"]) == spec and header["data"]["fingerprint"] == data.fingerprint
-
-    def _yesterday(self, engine: Engine, data: Dataset, before: StepView, spec: PathSpec) -> Yesterday:
-        """Screen today's rows with yesterday's model, and score it on the rows held out."""
-        with screening(engine, data, before, before.c, spec.rule, spec.memory, spec) as found:
-            arrays = found.arrays
-            undecided = sum(int((part.verdicts == KEEP).sum()) for part in found.parts())
-            held = arrays.held_out()
-            scored = scores(arrays.products[0][held], arrays.labels[held]) if held.size else None
-            certificate = found.proof.point.certificate
-        return Yesterday(1 - undecided / max(1, arrays.trained), certificate.relative_gap, scored)
-
-
-def _nearest(old: Run | None, grid: tuple[float, ...] | None) -> list[StepView]:
-    """Return yesterday's models that are nearest to today's C, each once: there today's training starts."""
-    if old is None or grid is None:
-        return []
-    near = {min(old.steps, key=lambda step: abs(math.log(step.c / c))).step for c in grid}
-    return [old.steps[number] for number in sorted(near)]
+    def _check_arrivals(self, night: dict[str, Any], ledger: Ledger, files: dict[str, Any]) -> None:
+        """Stop a night that was to bring more than it did: all that came is in quarantine, or less than is expected."""
+        bad = [item for item in files["left_out"] if item["status"] in QUARANTINE]
+        if bad and not files["added"]:
+            raise JobError(f"no file could be added, first {bad[0]['file']}: {bad[0]['reason']}")
+        missing = self.job.expected.missing(*arrived(ledger, night["date"]))
+        if missing:
+            raise JobError(f"{missing}; what came is kept, and counts for a later night of {night['date']}")

@@ -7,6 +7,8 @@ files.json          the ledger of input files
 night.json          the night that is under way; there is none between two nights
 history.jsonl       a line a night
 summaries/          the same for people
+metrics.prom        how the job stands, for Prometheus
+hold.json           while it is there, no night publishes (svmsieve store rollback, release)
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ from typing import Any
 
 from pipeline.errors import JobError
 from pipeline.files import locked, one_line, replacing, sync_directory, write_json
+from pipeline.nightly.days import now
 from pipeline.nightly.ledger import Ledger, open_ledger
+from pipeline.nightly.records import History, checked, is_night, read_history, written
+from pipeline.nightly.summary import summary
 
 _DISCARDED = ".discarded-"
 
@@ -33,6 +38,16 @@ class Store:
         self.root = root
         self.shards, self.runs, self.summaries = root / "shards", root / "runs", root / "summaries"
         self.current, self.pending, self.history_file = root / "current", root / "night.json", root / "history.jsonl"
+        self.hold_file, self.metrics = root / "hold.json", root / "metrics.prom"
+
+    @classmethod
+    def existing(cls, root: Path) -> Store:
+        """Return the store that is there."""
+        store = cls(root)
+        with one_line(lambda reason: JobError(f"{root}: cannot be read ({reason}); check its permissions")):
+            if not store.runs.is_dir() or not store.summaries.is_dir():
+                raise JobError(f"{root}: not the store of a nightly job; name the directory that job.yaml has as store")
+        return store
 
     @contextmanager
     def opened(self, wait: float) -> Iterator[None]:
@@ -41,6 +56,8 @@ class Store:
         with one_line(lambda reason: JobError(f"{self.root}: cannot be written ({reason}); what was published stays")):
             if self.root.exists() and not self.root.is_dir():
                 raise JobError(f"{self.root}: is a file; name a directory as store")
+            if self.current.exists() and not self.current.is_symlink():
+                raise JobError(f"{self.current}: is not a link, so nothing can be published; move it away")
             for folder in (self.root, self.runs, self.summaries):
                 folder.mkdir(parents=True, exist_ok=True)
             with locked(self.root, busy, wait):
@@ -60,7 +77,8 @@ class Store:
 
     def published(self) -> str | None:
         """Return the name of the current run."""
-        return self.current.readlink().name if self.current.is_symlink() else None
+        name = self.current.readlink().name if self.current.is_symlink() else None
+        return name if is_night(name) else None
 
     def publish(self, name: str) -> None:
         """Let ``current`` point to a run, in one step."""
@@ -75,11 +93,21 @@ class Store:
         if not self.pending.is_file():
             return None
         try:
-            item = json.loads(self.pending.read_text(encoding="utf-8"))
+            item = json.loads(self.pending.read_bytes().decode("utf-8"))
             date.fromisoformat(item["date"])
-            return {"night": str(item["night"]), **item}
-        except (ValueError, LookupError, TypeError) as error:
-            raise JobError(f"{self.pending}: damaged ({error}); remove it, the night begins afresh") from error
+            if not is_night(item["night"]) or not (item["reference"] is None or is_night(item["reference"])):
+                raise ValueError("night or reference is none")
+            if "line" in item:
+                summary(checked(item["line"]))  # what cannot be shown is no record
+            return dict(item)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise JobError(f"{self.pending}: damaged ({reason}); it is set aside, the night begins afresh") from error
+
+    def set_aside(self) -> None:
+        """Keep a damaged night.json under another name, where it blocks nothing."""
+        self.pending.replace(self.pending.with_suffix(".damaged"))
+        sync_directory(self.root)
 
     def note(self, night: dict[str, Any]) -> None:
         """Remember how far a night is."""
@@ -90,22 +118,36 @@ class Store:
         self.pending.unlink(missing_ok=True)
         sync_directory(self.root)
 
+    def hold(self) -> bool:
+        """Whether no night may publish: what the file says is for people."""
+        return self.hold_file.exists()
+
+    def set_hold(self, name: str) -> None:
+        """Let no night publish any more."""
+        write_json(self.hold_file, {"format": "svmsieve-hold", "version": 1, "night": name, "since": now()})
+
+    def release(self) -> bool:
+        """Let nights publish again; return whether they could not."""
+        held = self.hold()
+        self.hold_file.unlink(missing_ok=True)
+        sync_directory(self.root)
+        return held
+
+    def read_history(self) -> History:
+        """Return the lines of all nights, and what is wrong with those that cannot be read."""
+        return read_history(self.history_file)
+
     def history(self) -> list[dict[str, Any]]:
-        """Return the lines of all nights; a torn last line counts for nothing."""
-        if not self.history_file.is_file():
-            return []
-        lines = self.history_file.read_text(encoding="utf-8").split("\n")[:-1]
-        try:
-            return [json.loads(line) for line in lines]
-        except ValueError as error:
-            raise JobError(f"{self.history_file}: damaged ({error}); restore it or move it away") from error
+        """Return the lines of all nights that can be read."""
+        return self.read_history().lines
 
     def record(self, line: dict[str, Any]) -> None:
-        """Add a night's line, unless it is there."""
-        lines = self.history()
-        if line["night"] not in [known["night"] for known in lines]:
-            with replacing(self.history_file) as stream:
-                stream.write("".join(json.dumps(each) + "\n" for each in [*lines, line]).encode())
+        """Add a night's line, unless it is there; what was there stays as it was, damaged or not."""
+        if line["night"] in [known["night"] for known in self.history()]:
+            return
+        before = self.history_file.read_bytes() if self.history_file.is_file() else b""
+        with replacing(self.history_file) as stream:
+            stream.write(before + (b"\n" if before and not before.endswith(b"\n") else b"") + written(line).encode())
 
     def free_name(self, today: date) -> str:
         """Return a name for a night of this day that none has had."""

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import PurePosixPath
 from typing import Any
+
+from pipeline.nightly.records import FAILED, HELD, PUBLISHED, REFUSED, TRAINED
 
 
 def summary(line: dict[str, Any]) -> str:
     """Return the page for a night's line of the history."""
     parts = [f"# Night {line['night']}: {line['status']}\n", _decision(line), _data(line), _files(line["files"])]
-    if line["status"] != "nothing new":
+    if line["status"] in TRAINED:
         parts += [_model(line)]
-    parts.append("Seconds: " + ", ".join(f"{name} {spent:.1f}" for name, spent in line["seconds"].items()) + ".\n")
+    parts += [f"Note: {note}.\n" for note in line.get("notes", ())]
+    if "seconds" in line:
+        parts.append("Seconds: " + ", ".join(f"{name} {spent:.1f}" for name, spent in line["seconds"].items()) + ".\n")
     return "\n".join(part for part in parts if part)
 
 
 def _decision(line: dict[str, Any]) -> str:
-    if line["status"] == "published":
+    if line["status"] == PUBLISHED:
         return f"`current` is now `runs/{line['night']}`.\n"
     stays = f"`current` stays `runs/{line['reference']}`" if line["reference"] else "Nothing is published yet"
-    if line["status"] == "refused":
+    if line["status"] == FAILED:
+        return f"{stays}: {line['error']}\n\nThe next night starts afresh from what is published.\n"
+    if line["status"] == HELD:
+        return f"{stays}: it is held there until `svmsieve store release`.\n"
+    if line["status"] == REFUSED:
         failed = [gate["gate"] for gate in line["gates"] if not gate["passed"]]
         why = "its certificate does not hold" if not line["verified"] else f"not passed: {'; '.join(failed)}"
         return f"{stays}: {why}.\n"
@@ -29,7 +38,7 @@ def _decision(line: dict[str, Any]) -> str:
 def _data(line: dict[str, Any]) -> str:
     files = line["files"]
     if "rows" not in line:
-        return "There are no data yet.\n"
+        return "There are no data yet.\n" if line["status"] != FAILED else ""
     return (
         f"{line['rows']:,} rows, {line['features']:,} features: {files['rows_added']:,} rows came "
         f"(files: {len(files['added'])}), {files['rows_retired']:,} retired (files: {len(files['retired'])}).\n"
@@ -56,10 +65,14 @@ def _model(line: dict[str, Any]) -> str:
     if line["scores"]:
         before = line["yesterday"] or {}
         rows = [
-            f"| {name.replace('_', ' ')} | {value:.4f} | {f'{before[name]:.4f}' if name in before else ''} |"
+            f"| {name.replace('_', ' ')} | {_shown(value)} | {_shown(before[name]) if name in before else ''} |"
             for name, value in line["scores"].items()
         ]
         found += "\n| held out | today | yesterday's model |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     for gate in line["gates"]:
         found += f"\n- gate `{gate['gate']}`: {'passed' if gate['passed'] else '**not passed**'}"
     return found + ("\n" if line["gates"] else "")
+
+
+def _shown(score: float | None) -> str:
+    return "not defined" if score is None or math.isnan(score) else f"{score:.4f}"

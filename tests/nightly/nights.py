@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pipeline.data.manifest import read_manifest
+from pipeline.errors import SieveError
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import run_nightly
 
@@ -26,7 +28,7 @@ train: {tol: 1e-5, memory: 1GB, epsilon: 0.1, c_max: 10}
 keep: {runs: 2}
 scheduler: inline
 """
-COSTS = {"seconds", "passes"}
+COSTS = {"seconds", "passes", "ended"}
 
 
 def day(number: int) -> date:
@@ -65,6 +67,18 @@ class Nightly:
         (line,) = self.run(number)
         return line
 
+    def failed(self, number: int) -> dict[str, Any]:
+        """Run as of a day; the night fails, and its line says so."""
+        with pytest.raises(SieveError) as raised:
+            self.run(number)
+        line = self.history()[-1]
+        assert (line["status"], line["error"]) == ("failed", " ".join(str(raised.value).split()))
+        assert not (self.store / "night.json").exists()
+        return line
+
+    def history(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.store / "history.jsonl").read_text().splitlines()]
+
     def current(self) -> str:
         return (self.store / "current").readlink().name
 
@@ -73,7 +87,7 @@ class Nightly:
         found: dict[str, Any] = {"links": self.current() if (self.store / "current").is_symlink() else None}
         for path in sorted(self.store.rglob("*")):
             name = str(path.relative_to(self.store))
-            if path.is_symlink() or not path.is_file() or name.startswith("current"):
+            if path.is_symlink() or not path.is_file() or name.startswith(("current", "metrics")):
                 continue
             if path.name == "manifest.json":
                 found[name] = [(shard.name, shard.digest) for shard in read_manifest(path.parent).shards]

@@ -20,7 +20,7 @@ from pipeline.events import StepProgress
 from pipeline.files import locked
 from pipeline.flow.run_directory import open_run
 from pipeline.flow.verify import verify
-from pipeline.nightly import night
+from pipeline.nightly import tonight
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night
 from tests.flow.runs import command
@@ -167,23 +167,24 @@ def test_bad_files_are_reported_and_left_out(begun, kind):
     assert reason in (begun.store / "summaries" / f"{day(2)}.md").read_text()
 
 
-def test_only_bad_files_are_nothing_new(begun):
+def test_only_bad_files_fail_the_night(begun):
     begun.arrive(1, "1 1:2\n1 3:oops\n")
-    line = begun.night(1)
-    assert line["status"] == "nothing new" and len(line["files"]["left_out"]) == 1
+    line = begun.failed(1)
+    assert "no file could be added" in line["error"] and len(line["files"]["left_out"]) == 1
     assert begun.run(1) == []
+    assert begun.night(2)["status"] == "nothing new"
 
 
 def test_a_corrupt_file_is_tried_again_when_it_changes(begun):
     begun.arrive(1, "1 1:2\n1 3:oops\n")
-    begun.night(1)
+    begun.failed(1)
     begun.arrive(1)
     assert begun.night(2)["rows"] == 80
 
 
 def test_a_corrupt_file_is_tried_again_when_reading_changes(begun):
     begun.arrive(1, rows(1).replace("8:", "9:"))
-    assert "index 9" in begun.night(1)["files"]["left_out"][0]["reason"]
+    assert "index 9" in begun.failed(1)["files"]["left_out"][0]["reason"]
     begun.job.write_text(SETTINGS.replace("features: 8", "features: 9"))
     line = begun.night(2)
     assert (line["rows"], line["features"]) == (80, 9)
@@ -236,18 +237,18 @@ def test_a_gate_keeps_yesterdays_model(begun, capsys):
     assert begun.current() == str(FIRST)
     assert "`current` stays" in (begun.store / "summaries" / f"{day(1)}.md").read_text()
     code, out, _ = command(capsys, "nightly", begun.job, "--date", day(1), "-q")
-    assert (code, out) == (0, "nothing new; nothing was changed\n")
+    assert (code, out) == (3, "nothing new; nothing was changed\n")
     begun.job.write_text(SETTINGS)
     assert begun.night(2)["status"] == "published"
 
 
 def test_a_certificate_that_does_not_hold_is_not_published(begun, monkeypatch):
-    true = night.verify
+    true = tonight.verify
 
     def doubtful(*arguments):
         return [replace(finding, problem="its gap is larger") for finding in true(*arguments)]
 
-    monkeypatch.setattr(night, "verify", doubtful)
+    monkeypatch.setattr(tonight, "verify", doubtful)
     begun.arrive(1)
     line = begun.night(1)
     assert (line["status"], line["problem"], begun.current()) == ("refused", "its gap is larger", str(FIRST))
@@ -309,7 +310,7 @@ def test_no_usable_file_on_the_first_night(nightly):
     with pytest.raises(JobError, match=r"no file could be added, first .*line 1"):
         nightly.run(0)
     nightly.arrive(0)
-    assert [line["status"] for line in nightly.run(1)] == ["published", "nothing new"]
+    assert [line["status"] for line in nightly.run(1)] == ["published"]
 
 
 def test_no_input_folder_is_one_line(nightly, capsys):

@@ -1,0 +1,83 @@
+"""Listing inputs: all that is in the directories and matches the patterns of a job, files or not.
+
+A Hive-style folder (``date=2026-11-16``) is looked into; any other folder, a link, a pipe is no input, and is listed as
+what it is, so that it can be reported. What is hidden or still being written is left out.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import fsspec
+
+from pipeline.data.stores import is_url
+from pipeline.errors import DataError
+from pipeline.nightly.days import day_of
+from pipeline.nightly.ledger import NOT_A_FILE, UNREADABLE, Entry
+
+_TIMES = ("mtime", "LastModified", "last_modified", "created")
+_NOT_READY = (".", "_")
+_BEING_WRITTEN = (".tmp", ".part", ".partial")
+
+
+def listed(inputs: tuple[str, ...]) -> list[Entry]:
+    """List what is there, each name once; what is not a file to read has a status and a note that say so."""
+    found: dict[str, Entry] = {}
+    for pattern in inputs:
+        for name, facts in _matches(pattern):
+            found[name] = _entry(name, facts)
+    return list(found.values())
+
+
+def _entry(name: str, facts: dict[str, Any]) -> Entry:
+    changed = next((facts[key] for key in _TIMES if facts.get(key) is not None), 0)
+    entry = Entry(name, 0, "", day_of(name, changed).isoformat())
+    if facts.get("unlisted"):
+        return replace(entry, stamp="folder", status=UNREADABLE, note=f"cannot be listed ({facts['unlisted']})")
+    if facts.get("islink"):
+        note = "is a symbolic link; copy the file here, or name the folder it is in as an input"
+        return replace(entry, stamp="link", status=NOT_A_FILE, note=note)
+    if facts["type"] != "file":
+        kind = "directory" if facts["type"] == "directory" else "special file"
+        return replace(entry, stamp=kind, status=NOT_A_FILE, note=f"is a {kind}; name a pattern for the files in it")
+    stamp = str(facts.get("ETag") or facts.get("etag") or changed)
+    return replace(entry, size=int(facts.get("size") or 0), stamp=stamp)
+
+
+def _matches(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        fs, inner = fsspec.core.url_to_fs(pattern)
+        if glob.has_magic(inner) and not fs.exists(inner):
+            listing = list(fs.glob(inner, detail=True).values())
+        elif fs.isdir(inner):
+            listing = fs.ls(inner, detail=True)
+        else:
+            raise FileNotFoundError("no such directory")
+        for facts in _with_folders(fs, listing):
+            yield fs.unstrip_protocol(facts["name"]) if is_url(pattern) else facts["name"], facts
+    except Exception as error:  # file systems of other packages raise what they like
+        raise DataError(f"cannot be listed ({_reason(error)}); check inputs in the job", path=pattern) from error
+
+
+def _with_folders(fs: Any, listing: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what is listed, with the content of Hive-style folders in their place."""
+    for facts in sorted(listing, key=lambda facts: str(facts["name"])):
+        last = facts["name"].rstrip("/").rpartition("/")[2]
+        if last.startswith(_NOT_READY) or last.endswith(_BEING_WRITTEN):
+            continue
+        if facts["type"] != "directory" or facts.get("islink") or "=" not in last:
+            yield facts
+            continue
+        try:
+            inside = fs.ls(facts["name"], detail=True)
+        except OSError as error:
+            yield facts | {"unlisted": _reason(error)}
+            continue
+        yield from _with_folders(fs, [each for each in inside if each["name"].rstrip("/") != facts["name"].rstrip("/")])
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__

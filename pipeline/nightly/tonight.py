@@ -1,0 +1,159 @@
+"""Tonight's model: rows screened with yesterday's, training from there, both judged on the same rows, the certificate.
+
+screen    yesterday's w, and its alpha carried over to today's rows, are feasible today: their ball is valid and
+          settles rows before any training
+train     around yesterday's best C, or the whole path, starting from yesterday's model
+judge     today's best model and yesterday's on the same rows, held out of both trainings; the gates
+verify    the certificate of today's best model, recomputed
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.data.dataset import Dataset
+from pipeline.engine.engine import Engine
+from pipeline.errors import JobError, RunError
+from pipeline.events import Listener
+from pipeline.flow.fit import budget_for, train_run
+from pipeline.flow.run_directory import HEADER, Run, StepView, open_run, read_header
+from pipeline.flow.score import scores
+from pipeline.flow.screen import screening
+from pipeline.flow.step import Clock
+from pipeline.flow.verify import verify
+from pipeline.maths.verdicts import KEEP
+from pipeline.nightly.job import Job
+from pipeline.nightly.records import PUBLISHED, REFUSED
+from pipeline.nightly.store import Store
+from pipeline.spec import PathSpec
+
+
+@dataclass(frozen=True)
+class Yesterday:
+    """What yesterday's model is worth on today's data: rows it settles at its C, and its scores."""
+
+    settled: float
+    relative_gap: float
+    scores: dict[str, float] | None
+
+
+@dataclass(frozen=True)
+class Tonight:
+    """Makes and judges the model of a night. ``clock`` has the parts screen, train and verify."""
+
+    job: Job
+    store: Store
+    engine: Engine
+    data: Dataset
+    listen: Listener
+    clock: Clock
+
+    def run(self, name: str, reference: str | None) -> dict[str, Any]:
+        """Do it all in runs/``name``, from the run ``reference``; return the night's record of it."""
+        old = open_run(self.store.runs / reference) if reference else None
+        before = old.best if old else None
+        folder = self.store.runs / name
+        spec = self.job.training.spec(before.c if before else None, self._budget(folder))
+        yesterday = None
+        if before:
+            with self.clock("screen"):
+                yesterday = self._yesterday(before, spec)
+        with self.clock("train"):
+            run = self._trained(spec, folder, _nearest(old, spec.grid))
+        self._check_scores(run, spec)
+        best = run.best
+        verdicts = [gate.judge(best.scores, yesterday.scores if yesterday else None) for gate in self.job.gates]
+        with self.clock("verify"):
+            (finding,) = verify(self.engine, folder, self.data, best.step, self.listen)
+        passed = finding.holds and all(verdict.passed for verdict in verdicts)
+        return {
+            "status": PUBLISHED if passed else REFUSED,
+            "c": best.c,
+            "models": len(run.steps),
+            "relative_gap": best.relative_gap,
+            "verified": finding.holds,
+            "problem": finding.problem,
+            "settled": yesterday.settled if yesterday else None,
+            "reference_gap": yesterday.relative_gap if yesterday else None,
+            "scores": best.scores,
+            "yesterday": yesterday.scores if yesterday else None,
+            "gates": [vars(verdict) for verdict in verdicts],
+            "passes": sum(step.passes for step in run.steps),
+        }
+
+    def _budget(self, folder: Path) -> int:
+        return self.job.training.settings.get("memory") or budget_for(folder)
+
+    def _trained(self, spec: PathSpec, folder: Path, starts: list[StepView]) -> Run:
+        """Train, or go on; what a killed attempt made of other data or settings is begun afresh."""
+        if folder.exists() and not self._goes_on(folder, spec):
+            shutil.rmtree(folder)
+        return train_run(self.engine, self.data, spec, folder, None, self.listen, starts)
+
+    def _goes_on(self, folder: Path, spec: PathSpec) -> bool:
+        if not (folder / HEADER).is_file():
+            return False
+        header = read_header(folder)  # its steps may be damaged: training mends that
+        return PathSpec.from_json(header["spec"]) == spec and header["data"]["fingerprint"] == self.data.fingerprint
+
+    def _check_scores(self, run: Run, spec: PathSpec) -> None:
+        """Stop where the rows held out cannot tell a good model from a bad one."""
+        found = run.steps[-1].scores
+        held = f"holdout {spec.holdout:g} of {self.data.n_rows:,} rows"
+        cure = "wait for more rows, or raise holdout"
+        if spec.holdout and not found:
+            raise JobError(f"no row was held out ({held}), so there is nothing to judge by; {cure}")
+        for name in {spec.select: 0, **{gate.score: 0 for gate in self.job.gates}} if spec.holdout else ():
+            if found[name] is None or math.isnan(found[name]):
+                raise JobError(f"{name} is not defined: the rows held out ({held}) are of one class; {cure}")
+
+    def _yesterday(self, before: StepView, spec: PathSpec) -> Yesterday:
+        """Screen today's rows with yesterday's model, and score it on the rows held out."""
+        with screening(self.engine, self.data, before, before.c, spec.rule, spec.memory, spec) as found:
+            arrays = found.arrays
+            undecided = sum(int((part.verdicts == KEEP).sum()) for part in found.parts())
+            held = arrays.held_out()
+            scored = scores(arrays.products[0][held], arrays.labels[held]) if held.size else None
+            certificate = found.proof.point.certificate
+        return Yesterday(1 - undecided / max(1, arrays.trained), certificate.relative_gap, scored)
+
+
+def reference_of(store: Store) -> tuple[str | None, list[str]]:
+    """Return the run that tonight is compared with and starts from, and notes of what is wrong with the published one.
+
+    That is the published run; if it is gone or damaged, the newest one that was published before it and can be read.
+    """
+    current = store.published()
+    if current is None:
+        return None, []
+    try:
+        _usable(store, current)
+        return current, []
+    except RunError as error:
+        trouble = f"the published run cannot be used ({error})"
+    for line in reversed(store.history()):
+        name = line["night"]
+        if line["status"] == PUBLISHED and name != current and (store.runs / name).is_dir():
+            try:
+                _usable(store, name)
+                return name, [f"{trouble}; runs/{name}, published before it, is taken instead"]
+            except RunError:
+                continue
+    return None, [f"{trouble}; the night starts from nothing"]
+
+
+def _usable(store: Store, name: str) -> None:
+    """Read what a night needs of a run, or raise RunError."""
+    open_run(store.runs / name).best.model.w()
+
+
+def _nearest(old: Run | None, grid: tuple[float, ...] | None) -> list[StepView]:
+    """Return yesterday's models that are nearest to today's C, each once: there today's training starts."""
+    if old is None or grid is None:
+        return []
+    near = {min(old.steps, key=lambda step: abs(math.log(step.c / c))).step for c in grid}
+    return [old.steps[number] for number in sorted(near)]
