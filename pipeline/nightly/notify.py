@@ -18,7 +18,7 @@ SECONDS = 60.0
 _SHOWN = 200  # characters of what a failing command said
 
 
-def notify(words: tuple[str, ...], line: dict[str, Any], seconds: float = SECONDS) -> str:
+def notify(words: tuple[str, ...], line: dict[str, Any]) -> str:
     """Run the command, unless nothing happened; return what went wrong, nothing if all is well."""
     if not words or line["status"] == NOTHING_NEW:
         return ""
@@ -26,13 +26,13 @@ def notify(words: tuple[str, ...], line: dict[str, Any], seconds: float = SECOND
     try:
         with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True) as run:
             try:
-                said, _ = run.communicate(written(line).encode(), seconds)
+                said, _ = run.communicate(written(line).encode(), SECONDS)
             except BaseException:
                 with suppress(ProcessLookupError):
                     os.killpg(run.pid, signal.SIGKILL)  # with all that it started
                 raise
     except subprocess.TimeoutExpired:
-        return f"notify: {words[0]} did not end within {seconds:g} s and was killed"
+        return f"notify: {words[0]} did not end within {SECONDS:g} s and was killed"
     except (OSError, ValueError) as error:
         return f"notify: {words[0]} cannot be run ({getattr(error, 'strerror', None) or error})"
     if run.returncode:
