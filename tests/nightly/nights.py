@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,19 @@ class Nightly:
 
 def _without(item: dict[str, Any], names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if name not in names}
+
+
+def after_first_night(folder: Path) -> Nightly:
+    """A job after its first night."""
+    made = Nightly(folder)
+    made.arrive(0)
+    made.night(0)
+    return made
+
+
+def copied(nightly: Nightly, folder: Path) -> Nightly:
+    """The same job in another folder: a first night takes a second, a copy of one nothing."""
+    shutil.copytree(nightly.folder, folder, symlinks=True)
+    ledger = folder / "store" / "files.json"
+    ledger.write_text(ledger.read_text().replace(str(nightly.folder), str(folder)))
+    return Nightly(folder)

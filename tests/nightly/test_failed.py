@@ -13,7 +13,7 @@ from pipeline.errors import EngineError
 from pipeline.events import StepProgress
 from pipeline.nightly import tonight
 from tests.flow.runs import command
-from tests.nightly.nights import FIRST, SETTINGS, Nightly, day, rows
+from tests.nightly.nights import FIRST, SETTINGS, Nightly, after_first_night, copied, day, rows
 
 pytestmark = pytest.mark.attack
 FEW = "1 1:1\n-1 2:3\n"  # no row of these is held out
@@ -27,20 +27,12 @@ def nightly(tmp_path):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """A job after its first night."""
-    made = Nightly(tmp_path_factory.mktemp("first"))
-    made.arrive(0)
-    made.night(0)
-    return made
+    return after_first_night(tmp_path_factory.mktemp("first"))
 
 
 @pytest.fixture
 def begun(first, tmp_path):
-    shutil.copytree(first.folder, tmp_path / "job", symlinks=True)
-    ours = Nightly(tmp_path / "job")
-    text = (ours.store / "files.json").read_text()
-    (ours.store / "files.json").write_text(text.replace(str(first.folder), str(ours.folder)))
-    return ours
+    return copied(first, tmp_path / "job")
 
 
 def nightly_command(capsys, nightly: Nightly, number: int) -> tuple[int, str, str]:

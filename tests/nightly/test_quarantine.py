@@ -1,0 +1,231 @@
+"""Input that cannot be taken in: none of it stops the others, each is reported, tried again when there is reason to."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipeline.nightly import arrivals, intake
+from pipeline.nightly.days import day_of
+from pipeline.nightly.job import read_job
+from pipeline.nightly.night import plan_night
+from tests.flow.runs import command
+from tests.nightly.nights import SETTINGS, Nightly, after_first_night, copied, day, rows
+
+pytestmark = pytest.mark.attack
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    return after_first_night(tmp_path_factory.mktemp("first"))
+
+
+@pytest.fixture
+def begun(first, tmp_path):
+    return copied(first, tmp_path / "job")
+
+
+@pytest.fixture
+def locked_away(monkeypatch):
+    """Files whose names have `secret` in them cannot be opened."""
+    allowed = arrivals.open_binary
+
+    @contextmanager
+    def refusing(path: str):
+        if "secret" in path:
+            raise arrivals.DataError("cannot be read (Permission denied); check the file", path=path) from OSError(
+                errno.EACCES, "Permission denied"
+            )
+        with allowed(path) as stream:
+            yield stream
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arrivals, "open_binary", refusing)
+        yield patch
+
+
+def left_out(line: dict) -> list[tuple[str, str]]:
+    return sorted((Path(item["file"]).name, item["status"]) for item in line["files"]["left_out"])
+
+
+def test_an_unreadable_file_stops_nothing(begun, locked_away, capsys):
+    begun.arrive(1)
+    begun.arrive(1, rows(9), name="secret.svm")
+    plan = plan_night(read_job(begun.job), day(1))
+    assert len(plan["add"]) == 1 and plan["left_out"][0]["status"] == "unreadable"
+    line = begun.night(1)
+    assert (line["status"], line["rows"], left_out(line)) == ("published", 80, [("secret.svm", "unreadable")])
+    assert begun.run(1) == []
+    assert begun.night(2)["status"] == "nothing new"
+    locked_away.undo()  # the same file, the same time: it can be read now
+    assert begun.night(3)["rows"] == 120
+
+
+def test_an_input_output_error_in_the_middle_is_no_corrupt_file(begun, monkeypatch):
+    def failing(inputs, *arguments):
+        raise intake.DataError("cannot be read (Input/output error)", path=inputs[0]) from OSError(errno.EIO, "EIO")
+
+    begun.arrive(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(intake, "ingest", failing)
+        assert left_out(begun.failed(1)) == [(f"rows-{day(1)}.svm", "unreadable")]
+    assert begun.night(2)["rows"] == 80
+
+
+def test_a_file_that_takes_all_memory_is_quarantined(begun, monkeypatch):
+    def failing(*arguments):
+        raise MemoryError
+
+    begun.arrive(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(intake, "ingest", failing)
+        assert "more memory" in begun.failed(1)["error"]
+    begun.arrive(2)
+    assert begun.night(2)["rows"] == 80
+
+
+def test_links_folders_and_pipes_are_reported_once(begun):
+    incoming = begun.folder / "incoming"
+    begun.arrive(1)
+    (incoming / "folder").mkdir()
+    os.mkfifo(incoming / "pipe.svm")
+    (incoming / "link.svm").symlink_to(begun.job)
+    (incoming / "broken.svm").symlink_to("nowhere")
+    (incoming / "folderlink").symlink_to(begun.folder)
+    line = begun.night(1)
+    names = ["broken.svm", "folder", "folderlink", "link.svm", "pipe.svm"]
+    assert left_out(line) == [(name, "not a file") for name in names]
+    assert "symbolic link" in line["files"]["left_out"][0]["reason"]
+    (incoming / "folder" / "inside").touch()
+    assert begun.run(1) == []
+    (incoming / "link.svm").unlink()
+    begun.arrive(2, rows(31), name="link.svm")
+    assert begun.night(2)["rows"] == 120
+
+
+def test_a_file_of_the_year_2099_neither_stays_for_ever_nor_makes_others_late(begun):
+    begun.arrive(0, rows(50), name="rows-2099-01-01.svm")
+    begun.arrive(1)
+    line = begun.night(1)
+    assert (left_out(line), line["rows"], line["files"]["late"]) == ([("rows-2099-01-01.svm", "in the future")], 80, [])
+    assert "its day 2099-01-01 is after" in line["files"]["left_out"][0]["reason"]
+    assert begun.run(1) == []
+
+
+def test_a_day_that_has_come_is_no_future_any_more(begun, monkeypatch):
+    begun.arrive(1)
+    monkeypatch.setattr(arrivals.days, "today", lambda: day(-2))
+    assert left_out(begun.failed(-2)) == [(f"rows-{day(1)}.svm", "in the future")]
+    assert begun.night(-1)["rows"] == 80  # two days ahead is what clocks may differ
+
+
+def test_a_clock_in_the_future_is_quarantined(begun):
+    path = begun.arrive(1, name="undated.svm")
+    os.utime(path, (1, datetime(2099, 5, 5, tzinfo=UTC).timestamp()))
+    assert left_out(begun.failed(1)) == [("undated.svm", "in the future")]
+    os.utime(path, (1, 2**62))  # no calendar has it
+    assert left_out(begun.failed(2)) == [("undated.svm", "in the future")]
+
+
+def test_what_is_gone_leaves_the_quarantine(begun, capsys):
+    path = begun.arrive(1, "1 1:oops\n")
+    begun.failed(1)
+    assert "rows-2026-03-02.svm: corrupt since 2026-03-02" in command(capsys, "store", "quarantine", begun.store)[1]
+    path.unlink()
+    begun.night(2)
+    assert command(capsys, "store", "quarantine", begun.store)[1] == "in quarantine: 0 files\n"
+
+
+def test_retry_and_drop(begun, capsys, monkeypatch):
+    path, other = begun.arrive(1, "1 1:oops\n"), begun.arrive(1, "1 1:wrong\n", name="other.svm")
+    begun.failed(1)
+    code, out, _ = command(capsys, "store", "quarantine", begun.store, "--retry", path.name, "--drop", other)
+    assert code == 0 and "will be tried again" in out and "is dropped" in out
+    tried = []
+    true = intake.ingest
+    monkeypatch.setattr(intake, "ingest", lambda inputs, *more: tried.extend(inputs) or true(inputs, *more))
+    assert left_out(begun.failed(2)) == [(path.name, "corrupt")]
+    assert tried == [str(path)]
+    assert begun.night(3)["status"] == "nothing new"
+    assert tried == [str(path)]
+    code, _, err = command(capsys, "store", "quarantine", begun.store, "--drop", other.name)
+    assert code == 1 and "other.svm: not in quarantine" in err
+    begun.arrive(1, rows(44), name="other.svm")  # it has changed
+    assert begun.night(4)["rows"] == 80
+
+
+def test_hive_folders_are_looked_into(begun):
+    folder = begun.folder / "incoming" / f"date={day(1)}"
+    (folder / "country=de").mkdir(parents=True)
+    (folder / "part-0.svm").write_text(rows(1))
+    (folder / "country=de" / "part-0.svm").write_text(rows(2))
+    (folder / "_SUCCESS").touch()
+    line = begun.night(1)
+    assert (line["rows"], len(line["files"]["added"]), line["files"]["left_out"]) == (120, 2, [])
+    begun.arrive(12)
+    assert begun.night(12)["rows"] == 40
+
+
+def test_a_pattern_may_name_hive_folders(begun):
+    begun.job.write_text(SETTINGS.replace("inputs: incoming", "inputs: incoming/dt=*"))
+    folder = begun.folder / "incoming" / f"dt={day(1):%Y%m%d}"
+    folder.mkdir()
+    (folder / "rows.svm").write_text(rows(1))
+    assert begun.night(1)["files"]["added"] == [str(folder / "rows.svm")]
+
+
+NOON = datetime(2026, 7, 1, 12, tzinfo=UTC).timestamp()
+DAYS = {
+    "clicks-2026-11-16.svm": "2026-11-16",
+    "clicks_20261116.svm.gz": "2026-11-16",
+    "clicks-20261116093000.svm": "2026-11-16",
+    "2026-11-16T09:30:00Z.csv": "2026-11-16",
+    "20261116T093000+0200.csv": "2026-11-16",
+    "in/date=2026-11-16/part-0.parquet": "2026-11-16",
+    "in/dt=20261116/part-0.parquet": "2026-11-16",
+    "in/hour=20261116093000/part-20200101.parquet": "2026-11-16",
+    "in/year=2026/month=11/day=16/x.csv": "2026-11-16",
+    "in/date=2026-11-16/country=de/x.csv": "2026-11-16",
+    "in/date=2026-13-40/clicks-2026-11-16.csv": "2026-11-16",
+    "in/year=2026/month=13/day=16/x.csv": "2026-07-01",
+    "in/date=__HIVE_DEFAULT_PARTITION__/x.csv": "2026-07-01",
+    "in/2026-11-16/x.csv": "2026-07-01",
+    "clicks-20261340.svm": "2026-07-01",
+    "clicks-20261116253000.svm": "2026-07-01",
+    "clicks-2026111609.svm": "2026-07-01",
+    "clicks-2026-1116.svm": "2026-07-01",
+    "id-1202611169.svm": "2026-07-01",
+    "clicks-20260230-20261116.svm": "2026-11-16",
+    "": "2026-07-01",
+}
+
+
+@pytest.mark.parametrize("path", DAYS)
+def test_days(path):
+    assert str(day_of(path, NOON)) == DAYS[path]
+
+
+def test_days_are_utc_days(monkeypatch):
+    late = datetime(2026, 7, 1, 23, 30, tzinfo=UTC)
+    monkeypatch.setenv("TZ", "Pacific/Auckland")  # 2 July there
+    assert day_of("x", late.timestamp()) == day_of("x", late) == date(2026, 7, 1)
+    assert day_of("x", late.astimezone()) == day_of("x", late.replace(tzinfo=None)) == date(2026, 7, 1)
+    assert day_of("x", late + timedelta(hours=1)) == date(2026, 7, 2)
+
+
+def test_a_night_begins_with_the_utc_day(nightly_job, capsys, monkeypatch):
+    from pipeline.nightly import days
+
+    monkeypatch.setattr(days, "today", lambda: day(3))
+    command(capsys, "nightly", nightly_job.job, "-q")
+    assert nightly_job.history()[-1]["date"] == str(day(3))
+
+
+@pytest.fixture
+def nightly_job(tmp_path):
+    return Nightly(tmp_path)
