@@ -10,7 +10,6 @@ has changed (the reading, its permissions, the calendar), or until an operator s
 from __future__ import annotations
 
 import json
-import reprlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -20,6 +19,7 @@ from typing import Any
 from pipeline.data.manifest import Manifest
 from pipeline.errors import JobError
 from pipeline.files import write_json
+from pipeline.nightly.yaml_lines import brief
 
 INGESTED, RETIRED = "ingested", "retired"
 DUPLICATE, EMPTY, TOO_OLD, DROPPED = "duplicate", "empty", "too old", "dropped"
@@ -145,7 +145,7 @@ def open_ledger(path: Path) -> Ledger:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, JobError):
             raise
-        reason = f"{type(error).__name__} {reprlib.repr(str(error))}"
+        reason = f"{type(error).__name__} {brief(str(error))}"
         raise JobError(f"{path}: damaged ({reason}); restore it from a backup") from error
 
 

@@ -161,6 +161,9 @@ class Nights:
         if line["status"] == PUBLISHED and self.store.hold():
             line["status"] = HELD
         if line["status"] == PUBLISHED:
+            if not (self.store.runs / line["night"]).is_dir():
+                del night["line"]
+                raise JobError(f"{self.store.runs / line['night']}: was to be published and is gone")
             self.store.publish(line["night"])
         elif line["status"] == FAILED and (self.store.runs / line["night"]).is_dir():
             self.store.discard(line["night"])

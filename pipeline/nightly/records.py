@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import math
 import re
-import reprlib
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from pipeline.nightly.days import moment
+from pipeline.nightly.yaml_lines import brief
 
 VERSION = 2
 PUBLISHED, REFUSED, HELD, FAILED, NOTHING_NEW = "published", "refused", "held", "failed", "nothing new"
@@ -62,7 +62,7 @@ def read_history(path: Path) -> History:
         try:
             found.lines.append(checked(json.loads(text.decode("utf-8"))))
         except (ValueError, LookupError, TypeError, RecursionError) as error:
-            reason = reprlib.repr(" ".join(str(error).split()) or type(error).__name__)
+            reason = brief(str(error) or type(error).__name__)
             found.damage.append(f"{path}, line {number}: damaged ({reason}); the line is left out, mend or remove it")
     return found
 

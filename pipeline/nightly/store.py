@@ -27,6 +27,7 @@ from pipeline.nightly.days import now
 from pipeline.nightly.ledger import Ledger, open_ledger
 from pipeline.nightly.records import History, checked, is_night, read_history, written
 from pipeline.nightly.summary import summary
+from pipeline.nightly.yaml_lines import brief
 
 _DISCARDED = ".discarded-"
 
@@ -99,9 +100,11 @@ class Store:
                 raise ValueError("night or reference is none")
             if "line" in item:
                 summary(checked(item["line"]))  # what cannot be shown is no record
+                if item["line"]["night"] != item["night"]:
+                    raise ValueError("the line is of another night")
             return dict(item)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
+            reason = brief(str(error) or type(error).__name__)
             raise JobError(f"{self.pending}: damaged ({reason}); it is set aside, the night begins afresh") from error
 
     def set_aside(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,60 @@ WRONG = {
     GOOD + "keep: {nights: 3}\n": "line 3: unknown name 'nights'",
     GOOD + "scheduler: 3\n": "line 3: scheduler: 3 is not text",
 }
+
+
+HOSTILE = {
+    GOOD + "expect: 5\n": "line 3: expect must be a mapping",
+    GOOD + "expect:\n  files: -1\n": "line 4: files: -1 is not a whole number from 0 on",
+    GOOD + "expect:\n  row: 10\n": "line 4: unknown name 'row'; did you mean rows?",
+    GOOD + "notify: 'mail \"ops\n": "line 4: not valid YAML",
+    GOOD + "notify: mail 'ops\n": "line 3: notify: No closing quotation",
+    GOOD + "notify: ''\n": "line 3: notify: '' is not text",
+    GOOD + "notify: '  '\n": "line 3: notify: the command is empty",
+    GOOD + "notify: [mail, 5]\n": "line 3: notify: 5 is not text",
+    GOOD + "? [a, b]\n: 3\n": "line 3: a name is expected here",
+    GOOD + "window: 999999999999\n": "line 3: window: 999999999999 is above 36525",
+    GOOD + "workers: 1000000000\n": "line 3: workers: 1000000000 is above",
+    GOOD + "window: !!timestamp x\n": "line 3: window: cannot be understood",
+    GOOD + "window: !!bool x\n": "line 3: window: cannot be understood",
+    GOOD + "holdout: " + "9" * 400 + "\n": "line 3: holdout: 9999",
+    GOOD + "holdout: .nan\n": "line 3: holdout: nan is not a finite number",
+    GOOD + "train: {memory: " + "9" * 400 + "}\n": "line 3: memory: 9999",
+    GOOD + "train: {memory: -5}\n": "line 3: memory: -5 is not a whole number from 1 on",
+    GOOD + "train: {memory: [1]}\n": "line 3: memory: [1] is not text",
+    GOOD + "reading: {positive: [1]}\n": "line 3: positive: [1] is not text",
+    GOOD + "reading: {positive: yes}\n": "line 3: positive: True is not text",
+    GOOD + "reading: {bias: .inf}\n": "line 3: bias: inf is not a finite number",
+    GOOD + "reading: {features: 99999999999}\n": "line 3: features: 99999999999 is above",
+    'inputs: a\nstore: "a\\0b"\n': "line 2: store: 'a\\x00b' holds characters that are not printable",
+    'inputs: "a\\nb"\nstore: x\n': "line 1: inputs: 'a\\nb' holds characters",
+    '"a\\nb": 1\n"a\\nb": 2\n': "line 2: 'a\\nb' stands here twice",
+    "- " * 2000: "not valid YAML (nested too deeply)",
+    "# " + "x" * (1 << 20): "is larger than 1048576 bytes",
+    "a: &a [x, x, x, x, x, x, x, x, x]\n"
+    + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijk"))
+    + "store: *k\ninputs: y\n": "unknown name 'a'",
+    "inputs: &a [x, x, x, x, x, x, x, x, x]\nstore: &b [*a, *a, *a, *a]\n": "line 2: store: [['x', 'x'",
+    "inputs: &a [*a]\nstore: x\n": "line 1: inputs: ",
+}
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_a_hostile_job_file_is_one_line(tmp_path, number):
+    text, expected = list(HOSTILE.items())[number]
+    with pytest.raises(JobError) as raised:
+        read_job(written(tmp_path, text))
+    said = str(raised.value)
+    assert expected in said and said.isprintable() and len(said) < 500
+
+
+@pytest.mark.attack
+def test_what_operators_set(tmp_path):
+    text = GOOD + "expect: {files: 1, rows: 1000}\nnotify: mail -s 'svmsieve night' ops@example.org\n"
+    job = read_job(written(tmp_path, text))
+    assert (job.expected.files, job.expected.rows) == (1, 1000)
+    assert job.notify == ("mail", "-s", "svmsieve night", "ops@example.org")
 
 
 @pytest.mark.parametrize("text", WRONG)

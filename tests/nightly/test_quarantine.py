@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.nightly import arrivals, intake
+from pipeline.nightly import arrivals, days, intake
 from pipeline.nightly.days import day_of
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night
@@ -119,7 +119,7 @@ def test_a_file_of_the_year_2099_neither_stays_for_ever_nor_makes_others_late(be
 
 def test_a_day_that_has_come_is_no_future_any_more(begun, monkeypatch):
     begun.arrive(1)
-    monkeypatch.setattr(arrivals.days, "today", lambda: day(-2))
+    monkeypatch.setattr(days, "today", lambda: day(-2))
     assert left_out(begun.failed(-2)) == [(f"rows-{day(1)}.svm", "in the future")]
     assert begun.night(-1)["rows"] == 80  # two days ahead is what clocks may differ
 
@@ -219,8 +219,6 @@ def test_days_are_utc_days(monkeypatch):
 
 
 def test_a_night_begins_with_the_utc_day(nightly_job, capsys, monkeypatch):
-    from pipeline.nightly import days
-
     monkeypatch.setattr(days, "today", lambda: day(3))
     command(capsys, "nightly", nightly_job.job, "-q")
     assert nightly_job.history()[-1]["date"] == str(day(3))
