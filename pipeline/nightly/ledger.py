@@ -136,7 +136,7 @@ def open_ledger(path: Path) -> Ledger:
     try:
         item = json.loads(path.read_text(encoding="utf-8"))
         if (item["format"], item["version"]) != (FORMAT, VERSION):
-            raise JobError(f"{path}: version {item['version']!r}, but this svmsieve reads version {VERSION}")
+            raise JobError(f"{path}: version {brief(item['version'])}, but this svmsieve reads version {VERSION}")
         entries = [_entry(each) for each in item["files"]]
         adding = None if item["adding"] is None else _entry(item["adding"])
         return Ledger(path, {entry.name: entry for entry in entries}, adding, _superseded(item["superseded"]))

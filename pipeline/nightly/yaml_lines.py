@@ -191,4 +191,4 @@ def size(value: Any) -> int:
     try:
         return whole(1)(bytes_of(text(value)))
     except SieveError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(f"{brief(value)} is not a size; write for example 64MB or 2GiB") from error
