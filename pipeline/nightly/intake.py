@@ -32,12 +32,13 @@ class Intake:
     store: Store
     ledger: Ledger
     listen: Listener
+    night: str
 
     def settle(self) -> None:
-        """Finish what a killed intake had begun."""
-        self.ledger.settle(self._manifest())
+        """Finish what was under way here, or in an intake that was killed."""
+        self.ledger.settle(self._manifest(), self.night)
 
-    def run(self, plan: Plan, night: str) -> None:
+    def run(self, plan: Plan) -> None:
         """Add the new files, then let the old ones go."""
         for entry in (*plan.touched, *plan.enter):
             self.ledger.put(entry)
@@ -48,8 +49,7 @@ class Intake:
         gone = set(self.ledger.superseded).union(*(entry.shards for entry in plan.retire))
         if gone:
             retire(self.store.shards, gone)
-            self.ledger.superseded.clear()
-            self.ledger.retire((entry.name for entry in plan.retire), night)
+            self.settle()
 
     def _add(self, entry: Entry) -> None:
         """Append a file; one that cannot be read is entered as such and leaves the data set as it was."""

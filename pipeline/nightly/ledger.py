@@ -86,8 +86,14 @@ class Ledger:
         self.entries[entry.name] = entry
         self.save()
 
-    def settle(self, manifest: Manifest | None) -> None:
-        """Give the shards that no file owns to the file that was being added; without any, it was not added."""
+    def settle(self, manifest: Manifest | None, night: str) -> None:
+        """Finish what was under way: shards that are gone are nobody's, and those that nobody owns have just come.
+
+        The first comes first: the number of a shard that is gone may be that of a new one. Shards that came are those
+        of the file that was being added; without any, it was not added.
+        """
+        if manifest is not None:
+            self._let_go({shard.name for shard in manifest.shards}, night)
         if self.adding is None:
             return
         owned = set(self.superseded).union(*(entry.shards for entry in self.entries.values()))
@@ -97,6 +103,19 @@ class Ledger:
             names, rows = tuple(shard.name for shard in new), sum(shard.rows for shard in new)
             self.put(replace(added, status=INGESTED, shards=names, rows=rows))
         else:
+            self.save()
+
+    def _let_go(self, there: set[str], night: str) -> None:
+        """Note which shards have left the data set; a file without any has retired."""
+        gone = set(self.superseded) - there
+        left = [e for e in self.entries.values() if not there.issuperset(e.shards)]
+        for entry in left:
+            shards = tuple(name for name in entry.shards if name in there)
+            kept = replace(entry, shards=shards)
+            self.entries[entry.name] = kept if shards else replace(kept, status=RETIRED, retired=night)
+        for name in gone:
+            del self.superseded[name]
+        if gone or left:
             self.save()
 
     def with_content(self, sha256: str) -> Entry | None:
@@ -120,13 +139,6 @@ class Ledger:
     def of_night(self, night: str) -> list[Entry]:
         """Return the files that were entered in a night."""
         return [entry for entry in self.entries.values() if entry.night == night]
-
-    def retire(self, names: Iterable[str], night: str) -> None:
-        """Note that files left the data set."""
-        for name in names:
-            entry = self.entries[name]
-            self.entries[name] = replace(entry, status=RETIRED, shards=(), retired=night)
-        self.save()
 
 
 def open_ledger(path: Path) -> Ledger:

@@ -231,9 +231,9 @@ class Nights:
     def _take_in(self, night: dict[str, Any], ledger: Ledger) -> None:
         if night.get("taken_in"):
             return
-        intake = Intake(self.job, self.store, ledger, self.listen)
+        intake = Intake(self.job, self.store, ledger, self.listen, night["night"])
         intake.settle()
-        intake.run(self.plan(night["night"], date.fromisoformat(night["date"]), ledger), night["night"])
+        intake.run(self.plan(night["night"], date.fromisoformat(night["date"]), ledger))
         night["taken_in"] = (self.store.shards / MANIFEST).is_file()
         self.store.note(night)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
 from pipeline.data.dataset import open_shards
+from pipeline.data.retire import retire
 from pipeline.errors import EngineError
 from pipeline.events import StepProgress
-from pipeline.nightly import tonight
+from pipeline.nightly import intake, tonight
 from tests.flow.runs import command
 from tests.nightly.nights import FIRST, SETTINGS, Nightly, after_first_night, copied, day, rows
 
@@ -216,3 +218,24 @@ def test_a_notify_that_fails_changes_nothing(begun, capsys, monkeypatch, notify,
 def _interrupting(event: object) -> None:
     if isinstance(event, StepProgress) and event.done:
         raise KeyboardInterrupt
+
+
+def test_a_shard_that_takes_the_number_of_a_retired_one_is_not_taken_for_it(begun, monkeypatch):
+    """The newest shard retires; killed before the ledger knows; then a file comes and gets its number."""
+    begun.arrive(8)
+    begun.night(8)
+    begun.arrive(1)  # late: its shard has the highest number
+    begun.night(9)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(intake, "retire", _then_killed)
+        begun.run(12)
+    begun.arrive(12)
+    assert [line["rows"] for line in begun.run(12)] == [80]
+    assert open_shards(begun.store / "shards").n_rows == 80
+    retired = [Path(name).name for name in begun.history()[-1]["files"]["retired"]]
+    assert retired == [f"rows-{day(0)}.svm", f"rows-{day(1)}.svm"]
+
+
+def _then_killed(*arguments):
+    retire(*arguments)
+    raise KeyboardInterrupt
