@@ -14,11 +14,10 @@ from pipeline.data.sources.files import open_binary
 from pipeline.errors import DataError
 from pipeline.nightly import days
 from pipeline.nightly.job import Job
-from pipeline.nightly.ledger import CORRUPT, DUPLICATE, EMPTY, FUTURE, TOO_OLD, UNREADABLE, Entry, Ledger
+from pipeline.nightly.ledger import CORRUPT, DAYS_AHEAD, DUPLICATE, EMPTY, FUTURE, TOO_OLD, UNREADABLE, Entry, Ledger
 from pipeline.nightly.listing import listed
 
 CHUNK = 1 << 22
-DAYS_AHEAD = 2  # clocks and zones differ by a day; what is dated later is a mistake, and would never retire
 
 
 @dataclass(frozen=True)
@@ -53,13 +52,13 @@ class Calendar:
     def of(cls, job: Job, today: date) -> Calendar:
         """Return the days for a night as of ``today``; run as of a day gone by, what came since is not the future."""
         oldest = None if job.window is None else today - timedelta(days=job.window)
-        return cls(oldest, max(today, days.today()) + timedelta(days=DAYS_AHEAD))
+        return cls(oldest, max(today, days.today()) + DAYS_AHEAD)
 
 
 def plan_intake(job: Job, ledger: Ledger, night: str, today: date) -> Plan:
     """Compare what is there with what is known."""
     calendar = Calendar.of(job, today)
-    newest = max((entry.date for entry in ledger.ingested() if entry.date <= calendar.latest), default=None)
+    newest = max((entry.aged_from for entry in ledger.ingested()), default=None)
     there = listed(job.inputs)
     add, enter, touched = list[Entry](), list[Entry](), list[Entry]()
     for found in sorted(_changed(there, job, ledger, calendar), key=lambda entry: (entry.day, entry.name)):
@@ -69,7 +68,7 @@ def plan_intake(job: Job, ledger: Ledger, night: str, today: date) -> Plan:
         else:
             (enter if entry.night == night else touched).append(entry)
     oldest, names = calendar.oldest, {entry.name for entry in there}
-    retire = [e for e in ledger.entries.values() if e.shards and oldest is not None and e.date < oldest]
+    retire = [e for e in ledger.entries.values() if e.shards and oldest is not None and e.aged_from < oldest]
     gone = [entry.name for entry in ledger.quarantined() if entry.name not in names and not entry.shards]
     return Plan(add, enter, touched, retire, list(ledger.superseded), gone)
 

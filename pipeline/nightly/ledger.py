@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ CORRUPT, UNREADABLE, NOT_A_FILE, FUTURE = "corrupt", "unreadable", "not a file",
 QUARANTINE = (CORRUPT, UNREADABLE, NOT_A_FILE, FUTURE)
 STATUSES = ("", INGESTED, RETIRED, DUPLICATE, EMPTY, TOO_OLD, DROPPED, *QUARANTINE)
 RETRY = "to be tried again"  # a stamp that no file has: the file counts as changed
+Day = date
+DAYS_AHEAD = timedelta(days=2)  # clocks and zones differ by a day; what is dated later is a mistake
 FORMAT, VERSION = "svmsieve-ledger", 1
 
 
@@ -52,6 +54,11 @@ class Entry:
     def date(self) -> date:
         """The day as a date."""
         return date.fromisoformat(self.day)
+
+    @property
+    def aged_from(self) -> Day:
+        """The day that its rows' age counts from: a file dated far ahead is no younger than the night that took it."""
+        return min(self.date, date.fromisoformat(self.night[:10]) + DAYS_AHEAD)
 
 
 @dataclass
@@ -172,6 +179,7 @@ def _entry(item: dict[str, Any]) -> Entry:
     if entry.status not in STATUSES:
         raise ValueError(f"there is no status {entry.status!r}")
     date.fromisoformat(entry.day)
+    date.fromisoformat(entry.night[:10])
     return entry
 
 

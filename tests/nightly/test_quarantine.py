@@ -117,6 +117,19 @@ def test_a_file_of_the_year_2099_neither_stays_for_ever_nor_makes_others_late(be
     assert begun.run(1) == []
 
 
+def test_a_file_of_the_year_2099_that_is_in_the_data_already_retires(begun, monkeypatch):
+    begun.arrive(1, name="rows-2099-01-01.svm")
+    with monkeypatch.context() as patch:
+        patch.setattr(days, "today", lambda: date(2099, 1, 1))  # as nights took it before
+        assert begun.night(1)["rows"] == 80
+    begun.arrive(9)
+    line = begun.night(9)
+    assert (line["rows"], line["files"]["late"]) == (120, [])
+    line = begun.night(14)
+    assert [Path(name).name for name in line["files"]["retired"]] == [f"rows-{day(0)}.svm", "rows-2099-01-01.svm"]
+    assert line["rows"] == 40
+
+
 def test_a_day_that_has_come_is_no_future_any_more(begun, monkeypatch):
     begun.arrive(1)
     monkeypatch.setattr(days, "today", lambda: day(-2))
