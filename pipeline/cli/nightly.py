@@ -11,6 +11,7 @@ import click
 
 from pipeline.cli.options import quiet_option
 from pipeline.cli.progress import counted, progress
+from pipeline.cli.table import say
 from pipeline.errors import JobError
 
 EXAMPLES = """
@@ -61,9 +62,10 @@ def nightly_command(
         return
 
     def ended(line: dict[str, Any], trouble: str) -> None:
-        click.echo(json.dumps(line) if as_json else _said(line))
+        for text in [json.dumps(line)] if as_json else _said(line):
+            say(text)
         if trouble:
-            click.echo(trouble, err=True)
+            say(f"svmsieve: {trouble}", err=True)
 
     with progress(quiet) as listen:
         done = run_nightly(plan, today, wait, listen, ended)
@@ -71,11 +73,11 @@ def nightly_command(
     if not done:
         click.echo(json.dumps(None) if as_json else "nothing new; nothing was changed")
     if how.code:
-        click.echo(f"{how.state}: {how.reason}", err=True)
+        say(f"svmsieve: {how.state}: {how.reason}", err=True)
     context.exit(how.code)
 
 
-def _said(line: dict[str, Any]) -> str:
+def _said(line: dict[str, Any]) -> list[str]:
     """Say a night in a few lines."""
     files = line["files"]
     parts = [f"{line['night']}: {line['status']}"]
@@ -89,19 +91,16 @@ def _said(line: dict[str, Any]) -> str:
         if line["scores"]:
             before = f" (yesterday's model {line['yesterday']['accuracy']:.4f})" if line["yesterday"] else ""
             parts.append(f"accuracy {line['scores']['accuracy']:.4f}{before}")
-    text = ", ".join(parts)
-    for note in line.get("notes", ()):
-        text += f"\n  {note}"
-    for item in files["left_out"]:
-        text += f"\n  {item['file']}: {item['status']} ({item['reason']})"
+    texts = [*line.get("notes", ())]
+    texts += [f"{item['file']}: {item['status']} ({item['reason']})" for item in files["left_out"]]
     for gate in line.get("gates", ()):
         if not gate["passed"]:
-            text += f"\n  gate not passed: {gate['gate']} ({gate['value']:.6g} against {gate['limit']:.6g})"
+            texts.append(f"gate not passed: {gate['gate']} ({gate['value']:.6g} against {gate['limit']:.6g})")
     if line.get("error"):
-        text += f"\n  {line['error']}"
+        texts.append(line["error"])
     if line.get("problem"):
-        text += f"\n  certificate does not hold: {line['problem']}"
-    return text
+        texts.append(f"certificate does not hold: {line['problem']}")
+    return [", ".join(parts), *(f"  {text}" for text in texts)]
 
 
 def _show_plan(plan: dict[str, Any], as_json: bool) -> None:
@@ -111,13 +110,13 @@ def _show_plan(plan: dict[str, Any], as_json: bool) -> None:
     at = plan["train_at"] if isinstance(plan["train_at"], str) else ", ".join(f"{c:.4g}" for c in plan["train_at"])
     click.echo(f"night {plan['night']}: would add {counted(len(plan['add']), 'file')}, retire {len(plan['retire'])}")
     for name in plan["add"]:
-        click.echo(f"  add {name}{' (late)' if name in plan['late'] else ''}")
+        say(f"  add {name}{' (late)' if name in plan['late'] else ''}")
     for item in plan["left_out"]:
-        click.echo(f"  leave out {item['file']}: {item['status']} ({item['reason']})")
+        say(f"  leave out {item['file']}: {item['status']} ({item['reason']})")
     for name in plan["retire"]:
-        click.echo(f"  retire {name}")
+        say(f"  retire {name}")
     for note in plan["notes"]:
-        click.echo(f"  {note}")
+        say(f"  {note}")
     if plan["hold"]:
         click.echo("  publish nothing: held (svmsieve store release)")
     click.echo(f"  train at {at}" + (f", from runs/{plan['reference']}" if plan["reference"] else ""))

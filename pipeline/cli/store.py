@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pipeline.cli.progress import counted
-from pipeline.cli.table import table
+from pipeline.cli.table import say, table
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _LONGEST = timedelta(days=36_525)
@@ -107,7 +107,7 @@ def quarantine_command(folder: str, retry: tuple[str, ...], drop: tuple[str, ...
     found = _opened(folder)
     if retry or drop:
         for line in release_from_quarantine(found, retry, drop):
-            click.echo(line)
+            say(line)
         return
     items = quarantine(found.ledger())
     if as_json:
@@ -123,13 +123,13 @@ def _opened(folder: str) -> Any:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    click.echo(f"{facts['store']}: {facts['state']}" + (f" ({facts['reason']})" if facts["reason"] else ""))
+    say(f"{facts['store']}: {facts['state']}" + (f" ({facts['reason']})" if facts["reason"] else ""))
     published = facts["published"]
     if published:
         age = published["age_seconds"] / 3600
         rows = f", {published['rows']:,} rows" if published["rows"] is not None else ""
         at = f", C = {published['c']:.4g}" if published["c"] is not None else ""
-        click.echo(f"  published   {published['night']}, made {published['made']} ({age:,.1f} hours ago){rows}{at}")
+        say(f"  published   {published['night']}, made {published['made']} ({age:,.1f} hours ago){rows}{at}")
     if facts["hold"]:
         click.echo("  hold        nights publish nothing until svmsieve store release")
     if facts["under_way"]:
@@ -145,10 +145,10 @@ def _show(facts: dict[str, Any]) -> None:
         click.echo()
         _show_quarantine(facts["quarantine"])
     for problem in facts["damage"]:
-        click.echo(f"  {problem}")
+        say(f"  {problem}")
 
 
 def _show_quarantine(items: list[dict[str, str]]) -> None:
-    click.echo(f"in quarantine: {counted(len(items), 'file')}")
+    say(f"in quarantine: {counted(len(items), 'file')}")
     for item in items:
-        click.echo(f"  {item['file']}: {item['status']} since {item['night']} ({item['reason']})")
+        say(f"  {item['file']}: {item['status']} since {item['night']} ({item['reason']})")

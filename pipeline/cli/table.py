@@ -1,4 +1,4 @@
-"""Plain tables on stdout."""
+"""Plain lines and tables on stdout."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from collections.abc import Container, Sequence
 import click
 
 
+def say(text: str, err: bool = False) -> None:
+    """Print one line, whatever is in the names and messages that it is made of."""
+    click.echo("".join(c if c.isprintable() else "?" for c in text), err=err)
+
+
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: Container[int] = ()) -> None:
     """Print rows under a header, columns as wide as they need to be; those in ``right`` flush right."""
     widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
     for row in (header, *rows):
         cells = [c.rjust(w) if k in right else c.ljust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
-        click.echo(("  " + "  ".join(cells)).rstrip())
+        say(("  " + "  ".join(cells)).rstrip())
     sys.stdout.flush()

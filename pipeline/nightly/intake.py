@@ -61,14 +61,20 @@ class Intake:
             ingest([entry.name], self.store.shards, spec, self.listen)
         except (DataError, MemoryError) as error:
             self.ledger.adding = None
-            note = " ".join(str(error).split()) or "it takes more memory to read than there is"
-            note = note.removeprefix(entry.name).lstrip(",: ")
-            self.ledger.put(replace(entry, status=_status(error), note=note))
+            self.ledger.put(replace(entry, status=_status(error), note=_note(error)))
             return
         self.settle()
 
     def _manifest(self) -> Manifest | None:
         return read_manifest(self.store.shards) if (self.store.shards / MANIFEST).is_file() else None
+
+
+def _note(error: DataError | MemoryError) -> str:
+    """Say what is wrong with a file, without its name."""
+    if not isinstance(error, DataError):
+        return "it takes more memory to read than there is"
+    where = "" if error.row is None else f"{error.unit} {error.row}: "
+    return " ".join(f"{where}{error.problem}".split())
 
 
 def _status(error: Exception) -> str:

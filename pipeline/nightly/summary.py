@@ -14,7 +14,7 @@ def summary(line: dict[str, Any]) -> str:
     parts = [f"# Night {line['night']}: {line['status']}\n", _decision(line), _data(line), _files(line["files"])]
     if line["status"] in TRAINED:
         parts += [_model(line)]
-    parts += [f"Note: {note}.\n" for note in line.get("notes", ())]
+    parts += [f"Note: {_plain(note)}.\n" for note in line.get("notes", ())]
     if "seconds" in line:
         parts.append("Seconds: " + ", ".join(f"{name} {spent:.1f}" for name, spent in line["seconds"].items()) + ".\n")
     return "\n".join(part for part in parts if part)
@@ -25,7 +25,7 @@ def _decision(line: dict[str, Any]) -> str:
         return f"`current` is now `runs/{line['night']}`.\n"
     stays = f"`current` stays `runs/{line['reference']}`" if line["reference"] else "Nothing is published yet"
     if line["status"] == FAILED:
-        return f"{stays}: {line['error']}\n\nThe next night starts afresh from what is published.\n"
+        return f"{stays}: {_plain(line['error'])}\n\nThe next night starts afresh from what is published.\n"
     if line["status"] == HELD:
         return f"{stays}: it is held there until `svmsieve store release`.\n"
     if line["status"] == REFUSED:
@@ -50,8 +50,17 @@ def _files(files: dict[str, Any]) -> str:
     rows += [(item["file"], f"{item['status']}: {item['reason']}") for item in files["left_out"]]
     if not rows:
         return ""
-    shown = "\n".join(f"| `{PurePosixPath(name).name}` | {said.replace('|', '/')} |" for name, said in rows)
+    shown = "\n".join(f"| `{_cell(PurePosixPath(name).name)}` | {_cell(said)} |" for name, said in rows)
     return f"| file | |\n|---|---|\n{shown}\n"
+
+
+def _plain(text: str) -> str:
+    """Return text for a page: a file's name may hold anything but a slash."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _cell(text: str) -> str:
+    return _plain(text).replace("|", "/").replace("`", "'")
 
 
 def _model(line: dict[str, Any]) -> str:

@@ -172,6 +172,20 @@ def test_retry_and_drop(begun, capsys, monkeypatch):
     assert begun.night(4)["rows"] == 80
 
 
+def test_names_may_hold_anything(begun, capsys):
+    names = (b"\xff\xfe.svm", b"a\nb | `c`.svm", b"\x1b[2J.svm", "\u202e.svm".encode())
+    for k, name in enumerate(names):
+        Path(os.fsdecode(os.fsencode(begun.folder / "incoming") + b"/" + name)).write_text(f"1 1:oops{k}\n")
+    begun.arrive(1)
+    assert command(capsys, "nightly", begun.job, "--date", day(1), "--dry-run")[0] == 0
+    code, out, err = command(capsys, "nightly", begun.job, "--date", day(1), "-q")
+    assert code == 0 and all(line.isprintable() for line in (out + err).split("\n")) and out.count("corrupt") == 4
+    out = command(capsys, "store", "status", begun.store)[1]
+    assert out.count("corrupt") == 4 and all(line.isprintable() for line in out.split("\n"))
+    page = (begun.store / "summaries" / f"{day(1)}.md").read_text()
+    assert "| `a?b / 'c'.svm` | corrupt: line 1" in page
+
+
 def test_hive_folders_are_looked_into(begun):
     folder = begun.folder / "incoming" / f"date={day(1)}"
     (folder / "country=de").mkdir(parents=True)
