@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -16,43 +17,60 @@ from typing import Any, BinaryIO
 from pipeline.errors import OutputError, SieveError
 
 SECONDS_BETWEEN_LOOKS = 0.1
+TEMPORARY = ".tmp"  # ends the name of every file that is not whole yet
 _NO_LOCKS_HERE = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # NFS and the like
 
 
 def write_json(path: Path, item: Any) -> None:
-    """Write under a temporary name, force to disk, then rename."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("w", encoding="utf-8") as stream:
-        json.dump(item, stream, indent=1)
-        stream.write("\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
+    """Write a JSON file, all at once."""
+    write_whole(path, (json.dumps(item, indent=1) + "\n").encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, all at once, and force its name to disk, too."""
+    with atomic(path) as stream:
+        stream.write(content)
     sync_directory(path.parent)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a stream whose bytes become the file ``path``, all at once at the end; a failure leaves what was there.
+def atomic(path: Path) -> Iterator[BinaryIO]:
+    """Yield a stream whose bytes, forced to disk, become the file ``path`` at the end; a failure leaves what was there.
 
-    The temporary name holds the process id: two programs that write the same file do not meet in it.
+    The temporary file is a new one, under a name that nobody can know before: neither a second writer nor whoever may
+    write in that folder (and left a link there) gets hold of it.
     """
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+    stream = os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb")
+    try:
+        with stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a stream whose bytes become the user's file ``path``, all at once at the end; else it stays as it was."""
     if path.is_dir():
         raise OutputError(f"{path}: is a directory; name a file as --out")
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     with one_line(
         lambda reason: OutputError(f"{path}: cannot be written ({reason}); choose another --out or make room")
     ):
-        try:
-            with temporary.open("wb") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with atomic(path) as stream:
+            yield stream
         sync_directory(path.parent)
+
+
+def private_folder(folder: Path) -> Path:
+    """Make a folder that only its owner looks into, unless it is there; return it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 @contextmanager

@@ -12,10 +12,10 @@ from pipeline.cores import available_cores
 from pipeline.data.digest import digest_text
 from pipeline.data.labels import LabelMap
 from pipeline.data.manifest import Manifest, read_manifest
+from pipeline.data.mapping import check_shard, read_shard, wants_checksums
 from pipeline.data.parallel import in_order
 from pipeline.data.remote import open_remote
 from pipeline.data.rows import Rows
-from pipeline.data.shard import check_shard, read_shard
 from pipeline.data.stores import located
 from pipeline.errors import DatasetError
 
@@ -41,7 +41,7 @@ class Shard(Protocol):
 
 @dataclass(frozen=True)
 class MappedShard:
-    """A shard file; loading maps it into memory and copies nothing."""
+    """A shard file; loading maps it into memory and copies nothing. ``sha256`` "" means that it is not compared."""
 
     path: str
     first_row: int
@@ -49,10 +49,11 @@ class MappedShard:
     nnz: int
     n_features: int
     digest: str
+    sha256: str = ""
 
     def load(self) -> Rows:
         """Return the rows as views of the file."""
-        rows = read_shard(self.path, self.n_features)
+        rows = read_shard(self.path, self.n_features, self.sha256)
         if (rows.n_rows, rows.nnz) != (self.n_rows, self.nnz):
             raise DatasetError(f"{self.path}: the shard was replaced since the data set was opened; run again")
         return rows
@@ -114,9 +115,10 @@ def open_local(directory: Path, full_check: bool = False) -> tuple[Manifest, tup
         checks = [partial(check_shard, directory, info, full_check) for info in manifest.shards]
         for _ in in_order(pool, checks, ahead=2 * available_cores()):
             pass
-    shards, first = [], 0
+    shards, first, compared = [], 0, wants_checksums()
     for info in manifest.shards:
         place = str(directory / info.name)
-        shards.append(MappedShard(place, first, info.rows, info.nnz, manifest.features, digest_text(info.digest)))
+        sizes = (first, info.rows, info.nnz, manifest.features)
+        shards.append(MappedShard(place, *sizes, digest_text(info.digest), info.sha256 if compared else ""))
         first += info.rows
     return manifest, tuple(shards)

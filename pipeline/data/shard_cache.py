@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.data.fetch import cache_directory
-from pipeline.data.shard import forget_maps
+from pipeline.data.mapping import forget_maps
 from pipeline.data.stores import Store
 from pipeline.errors import DatasetError, SpecError
 from pipeline.files import one_line, waiting_for
@@ -56,6 +56,11 @@ def brought(directory: str, name: str, size: int, sha256: str) -> Iterator[Path]
                             held.enter_context(_kept(folder))
                             part.replace(target)
         yield target
+
+
+def remove(sha256: str) -> None:
+    """Let go of a shard whose copy here turned out to be damaged."""
+    (shard_folder() / f"{sha256}.arrow").unlink(missing_ok=True)
 
 
 def _kept(folder: Path) -> AbstractContextManager[None]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pipeline.data.dataset import open_local
 from pipeline.data.directory import new_directory
-from pipeline.data.manifest import MANIFEST, Manifest, manifest_bytes
+from pipeline.data.manifest import MANIFEST, Manifest
 from pipeline.data.parallel import in_order
 from pipeline.data.remote import REQUESTS, check_sizes, open_remote, remote_manifest
 from pipeline.data.shard import ShardInfo, is_shard_name, shard_name
@@ -80,7 +80,7 @@ def _copy_to_store(
     _each(tasks, sum(new.bytes for _, new in missing.values()), listen)
     check_sizes(store, goal.shards)
     if old != goal:
-        content = manifest_bytes(goal)
+        content = goal.to_bytes()
         store.patiently(MANIFEST, lambda: store.fs.pipe_file(store.path(MANIFEST), content))
     named = {info.name for info in goal.shards}
     strays = tuple(sorted(name for name in there if is_shard_name(name) and name not in named))

@@ -88,6 +88,9 @@ class Job:
         """Finish the job in this process, unless it was finished, and look for leftovers."""
         if self.mode == "overwrite" or not self.out.exists() or open_shards(self.out).fingerprint == self.old:
             ingest([str(self.source)], self.out, self.spec)
+        elif self.mode == "append":
+            with existing_directory(self.out):
+                pass  # the next writer ends what was not ended
         assert open_shards(self.out, full_check=True).fingerprint == self.new
         listed = {shard.name for shard in read_manifest(self.out).shards} | {MANIFEST}
         assert {path.name for path in self.out.iterdir()} == listed
