@@ -119,19 +119,30 @@ def locked(directory: Path, busy: SieveError, wait: float = 0.0) -> Iterator[Non
 
 
 @contextmanager
-def waiting_for(path: Path, shared: bool = False) -> Iterator[None]:
+def waiting_for(path: Path, shared: bool = False, busy: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold a lock file alone (or ``shared``), among threads and processes; wait while others have it.
 
-    The file stays: removing it would let two in, one by the old file and one by the new. Where the file system has no
-    locks, nobody waits.
+    ``busy`` is called before a wait. The file stays: removing it would let two in, one by the old file and one by the
+    new. Where the file system has no locks, nobody waits.
     """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     with path.open("ab") as stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+            if busy is not None and not _is_free(stream, kind):
+                busy()
+            fcntl.flock(stream, kind)
         except OSError as error:
             if error.errno not in _NO_LOCKS_HERE:
                 raise
         yield
+
+
+def _is_free(stream: BinaryIO, kind: int) -> bool:
+    try:
+        fcntl.flock(stream, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _lock(descriptor: int, busy: SieveError, deadline: float) -> None:

@@ -12,7 +12,7 @@ from pipeline.cores import available_cores
 from pipeline.data.digest import digest_text
 from pipeline.data.labels import LabelMap
 from pipeline.data.manifest import Manifest, read_manifest
-from pipeline.data.mapping import check_shard, read_shard, wants_checksums
+from pipeline.data.mapping import is_as_written, prove_shard, read_shard, wants_checksums
 from pipeline.data.parallel import in_order
 from pipeline.data.remote import open_remote
 from pipeline.data.rows import Rows
@@ -87,7 +87,7 @@ class Dataset:
 def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
     """Open a shard directory or the URL of one; a missing, truncated or altered shard is an error that names it.
 
-    The check is cheap (see ``check_shard`` and ``open_remote``) unless ``full_check`` asks for every checksum.
+    The check is cheap (see ``is_as_written`` and ``open_remote``) unless ``full_check`` asks for every checksum.
     """
     shards: tuple[Shard, ...]
     place = located(str(directory))
@@ -111,8 +111,9 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
 def open_local(directory: Path, full_check: bool = False) -> tuple[Manifest, tuple[MappedShard, ...]]:
     """Read the manifest of a directory and check its shards."""
     manifest = read_manifest(directory)
+    doubted = [info for info in manifest.shards if not is_as_written(directory, info) or full_check]
     with ThreadPoolExecutor(available_cores()) as pool:
-        checks = [partial(check_shard, directory, info, full_check) for info in manifest.shards]
+        checks = [partial(prove_shard, directory, info, full_check) for info in doubted]
         for _ in in_order(pool, checks, ahead=2 * available_cores()):
             pass
     shards, first, compared = [], 0, wants_checksums()

@@ -168,7 +168,9 @@ def _clear(directory: Path) -> None:
 
 def _settle(directory: Path) -> None:
     """End a change: remove what the manifest does not name, if that is what was being changed; else change nothing."""
-    manifest, journal, found = read_manifest(directory), read_journal(directory), set(os.listdir(directory))
+    manifest, journal = read_manifest(directory), read_journal(directory)
+    with os.scandir(directory) as entries:
+        found = {entry.name for entry in entries}
     named = {shard.name for shard in manifest.shards}
     advice = "restore the manifest.json that belongs to these shards"
     for name in sorted(named - found)[:1]:

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 from pipeline.data.block import LARGEST_FEATURES
 from pipeline.data.digest import Lanes, fingerprint, join
 from pipeline.data.labels import LabelMap
 from pipeline.data.shard import ShardInfo, number_of
-from pipeline.data.strict import ANY, FLAG, LARGEST, OBJECT, TEXT, Form, checked, list_of, loads, number, one_of, shown, whole
+from pipeline.data.strict import (
+    ANY,
+    FLAG,
+    LARGEST,
+    OBJECT,
+    TEXT,
+    Form,
+    checked,
+    list_of,
+    loads,
+    number,
+    one_of,
+    shown,
+    whole,
+)
 from pipeline.data.tidy import LARGEST_NORM
 from pipeline.errors import DatasetError
 from pipeline.files import write_whole
@@ -27,6 +41,15 @@ class SourceInfo:
     name: str
     bytes: int
     rows: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return the form kept in the manifest."""
+        return {"name": self.name, "bytes": self.bytes, "rows": self.rows}
+
+    @cached_property
+    def line(self) -> str:
+        """The line of the manifest."""
+        return f"  {json.dumps(self.to_json())}"
 
 
 @dataclass(frozen=True)
@@ -87,7 +110,8 @@ class Manifest:
 
     def to_json(self) -> dict[str, object]:
         """Return the content of ``manifest.json``."""
-        return {**self._head(), "shards": [shard.to_json() for shard in self.shards]}
+        sources, shards = ([each.to_json() for each in entries] for entries in (self.sources, self.shards))
+        return {**self._head(), "sources": sources, "shards": shards}
 
     def _head(self) -> dict[str, object]:
         return {
@@ -99,15 +123,16 @@ class Manifest:
             "index_base": self.index_base,
             "label_map": self.labels.to_json(),
             "columns": None if self.columns is None else list(self.columns),
-            "sources": [vars(source) for source in self.sources],
             "created_by": self.created_by,
         }
 
     def to_bytes(self) -> bytes:
-        """Return ``manifest.json``, a line a shard; a shard's line is made once, so that an append costs its own."""
-        head = (f" {json.dumps(key)}: {json.dumps(value)}" for key, value in self._head().items())
-        shards = ",\n".join(shard.line for shard in self.shards)
-        return ("{\n" + ",\n".join((*head, f' "shards": [\n{shards}\n ]')) + "\n}\n").encode()
+        """Return ``manifest.json``: a line a shard, which is made once, so that an append costs only its own."""
+        parts = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in self._head().items()]
+        for key, entries in (("sources", self.sources), ("shards", self.shards)):
+            lines = ",\n".join(entry.line for entry in entries)
+            parts.append(f' "{key}": [\n{lines}\n ]')
+        return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
 
     @classmethod
     def from_json(cls, item: object) -> Manifest:
@@ -133,7 +158,11 @@ class Manifest:
     def extended(self, more: Manifest) -> Manifest:
         """Return this manifest with the shards and sources of ``more`` after its own; what is summed up stays so."""
         grown = replace(more, shards=self.shards + more.shards, sources=self.sources + more.sources)
-        known = {"rows": self.rows + more.rows, "nnz": self.nnz + more.nnz, "positives": self.positives + more.positives}
+        known = {
+            "rows": self.rows + more.rows,
+            "nnz": self.nnz + more.nnz,
+            "positives": self.positives + more.positives,
+        }
         known["next_number"] = max(self.next_number, more.next_number)
         grown.__dict__.update(known, lanes=join([(self.lanes, self.rows), (more.lanes, more.rows)]))
         return grown
@@ -166,9 +195,23 @@ def _distinct(shards: list[ShardInfo]) -> tuple[ShardInfo, ...]:
     return tuple(shards)
 
 
+_checked: dict[
+    bytes, Manifest
+] = {}  # the last contents that were read or written: an append reads no shard's line anew
+_KEPT = 2
+
+
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write the manifest under a temporary name, then rename it: the directory is finished from then on."""
-    write_whole(directory / MANIFEST, manifest.to_bytes())
+    content = manifest.to_bytes()
+    write_whole(directory / MANIFEST, content)
+    _keep(content, manifest)
+
+
+def _keep(content: bytes, manifest: Manifest) -> None:
+    while len(_checked) >= _KEPT:
+        _checked.pop(next(iter(_checked)), None)
+    _checked[content] = manifest
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -188,10 +231,14 @@ def read_manifest(directory: Path) -> Manifest:
 
 def parse_manifest(content: bytes, path: str) -> Manifest:
     """Return the manifest that a file's content is, checked, or say in one line what is wrong with it."""
-    try:
-        return _parsed(content)
-    except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{path}: {_explained(error)}") from error
+    manifest = _checked.get(content)
+    if manifest is None:
+        try:
+            manifest = _parsed(content)
+        except (ValueError, RecursionError) as error:
+            raise DatasetError(f"{path}: {_explained(error)}") from error
+        _keep(content, manifest)
+    return manifest
 
 
 class _OtherError(ValueError):
@@ -203,9 +250,7 @@ def _explained(error: Exception) -> str:
     return reason if isinstance(error, _OtherError) else f"the manifest is damaged ({reason}); ingest the data again"
 
 
-@lru_cache(maxsize=2)
 def _parsed(content: bytes) -> Manifest:
-    """Return a manifest that was checked; one that stayed as it is (most of them, between two appends) is not again."""
     item = loads(content)
     if type(item) is not dict:
         raise ValueError(f"it is {shown(item)}, not an object")

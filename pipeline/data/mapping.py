@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -151,22 +152,35 @@ def regular(path: Path) -> os.stat_result:
     return status
 
 
-def check_shard(directory: Path, info: ShardInfo, full: bool = False) -> None:
-    """Raise DatasetError, naming the shard, if it is missing, truncated or altered.
+def is_as_written(directory: Path, info: ShardInfo) -> bool:
+    """Tell whether a shard has the time of change that the manifest says: else it was copied, or altered.
 
-    The cheap check compares size and time of change with the manifest and reads the file only where the time differs (a
-    copied directory, or an altered shard); the full check always reads it.
+    Raise DatasetError, naming the shard, if it is missing or has another size.
     """
-    path, remedy = directory / info.name, _remedy(directory)
-    try:
+    path = directory / info.name
+    with _named(path):
         status = regular(path)
-        if status.st_size != info.bytes:
-            raise DatasetError(f"{path}: the shard has {status.st_size} bytes instead of {info.bytes}; {remedy}")
-        if full:
-            _prove(str(path), info.sha256)
-        elif status.st_mtime_ns != info.modified:
-            _once((str(path), _identity(status), info.sha256), lambda: _prove(str(path), info.sha256))
+    if status.st_size != info.bytes:
+        problem = f"the shard has {status.st_size} bytes instead of {info.bytes}"
+        raise DatasetError(f"{path}: {problem}; {_remedy(directory)}")
+    return status.st_mtime_ns == info.modified
+
+
+def prove_shard(directory: Path, info: ShardInfo, again: bool = False) -> None:
+    """Raise DatasetError, naming the shard, if its checksum differs; read it ``again`` even if this process did."""
+    path = directory / info.name
+    with _named(path):
+        identity = _identity(regular(path))
+        if again:
+            _facts.discard((str(path), identity, info.sha256))
+        _once((str(path), identity, info.sha256), lambda: _prove(str(path), info.sha256))
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError as error:
-        raise DatasetError(f"{path}: the shard is missing; {remedy}") from error
+        raise DatasetError(f"{path}: the shard is missing; {_remedy(path.parent)}") from error
     except OSError as error:
-        raise DatasetError(f"{path}: the shard cannot be read ({error.strerror}); {remedy}") from error
+        raise DatasetError(f"{path}: the shard cannot be read ({error.strerror}); {_remedy(path.parent)}") from error

@@ -22,7 +22,7 @@ from pipeline.data.fetch import cache_directory
 from pipeline.data.mapping import forget_maps
 from pipeline.data.stores import Store
 from pipeline.errors import DatasetError, SpecError
-from pipeline.files import one_line, waiting_for
+from pipeline.files import one_line, private_folder, waiting_for
 from pipeline.sizes import bytes_of
 
 SIZE_VARIABLE = "SVMSIEVE_CACHE_SIZE"
@@ -44,7 +44,8 @@ def brought(directory: str, name: str, size: int, sha256: str) -> Iterator[Path]
     target = folder / f"{sha256}.arrow"
     with ExitStack() as held:
         with one_line(lambda reason: DatasetError(f"{folder}: cannot keep shards ({reason}); {_REMEDY}")):
-            (folder / "locks").mkdir(parents=True, exist_ok=True)
+            private_folder(folder.parent)
+            private_folder(folder / "locks")
             held.enter_context(_kept(folder))
             if not _used(target, size):
                 held.close()

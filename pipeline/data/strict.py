@@ -37,7 +37,9 @@ def whole(low: int, high: int) -> Must:
 
 def number(low: float, high: float) -> Must:
     """Return the demand for a number within a range; nan is in none."""
-    return Must(lambda value: type(value) in (int, float) and low <= value <= high, f"a number from {low:g} to {high:g}")
+    return Must(
+        lambda value: type(value) in (int, float) and low <= value <= high, f"a number from {low:g} to {high:g}"
+    )
 
 
 def one_of(*choices: object) -> Must:

@@ -8,9 +8,9 @@ set that was there before still finds its shards. The manifest comes last, when 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from pathlib import Path
 from pipeline.data.dataset import open_local
 from pipeline.data.directory import new_directory
 from pipeline.data.manifest import MANIFEST, Manifest
+from pipeline.data.mapping import prove_shard
 from pipeline.data.parallel import in_order
 from pipeline.data.remote import REQUESTS, check_sizes, open_remote, remote_manifest
 from pipeline.data.shard import ShardInfo, is_shard_name, shard_name
@@ -57,8 +58,15 @@ def _opened(source: str) -> tuple[Manifest, FileOf]:
     """Return the manifest, and what gives the file of a shard on this machine."""
     place = located(source)
     if isinstance(place, Path):
-        return open_local(place)[0], lambda info: nullcontext(place / info.name)
+        return open_local(place)[0], partial(_proved, place)
     return open_remote(place)[0], lambda info: brought(place.url, info.name, info.bytes, info.sha256)
+
+
+@contextmanager
+def _proved(directory: Path, info: ShardInfo) -> Iterator[Path]:
+    """Yield a shard's file if it is what the manifest says: nothing else leaves this machine."""
+    prove_shard(directory, info)
+    yield directory / info.name
 
 
 def _copy_to_store(
