@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -55,7 +56,8 @@ class MappedShard:
         """Return the rows as views of the file."""
         rows = read_shard(self.path, self.n_features, self.sha256)
         if (rows.n_rows, rows.nnz) != (self.n_rows, self.nnz):
-            raise DatasetError(f"{self.path}: the shard was replaced since the data set was opened; run again")
+            problem = f"the shard has {rows.n_rows} rows and {rows.nnz} nonzeros, its manifest says other numbers"
+            raise DatasetError(f"{self.path}: {problem}; run again, or ingest the data again")
         return rows
 
 
@@ -109,17 +111,19 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
 
 
 def open_local(directory: Path, full_check: bool = False) -> tuple[Manifest, tuple[MappedShard, ...]]:
-    """Read the manifest of a directory and check its shards."""
+    """Read the manifest of a directory and check its shards; ``full_check`` reads all of them."""
     manifest = read_manifest(directory)
     doubted = [info for info in manifest.shards if not is_as_written(directory, info) or full_check]
-    with ThreadPoolExecutor(available_cores()) as pool:
-        checks = [partial(prove_shard, directory, info, full_check) for info in doubted]
-        for _ in in_order(pool, checks, ahead=2 * available_cores()):
-            pass
     shards, first, compared = [], 0, wants_checksums()
     for info in manifest.shards:
         place = str(directory / info.name)
         sizes = (first, info.rows, info.nnz, manifest.features)
         shards.append(MappedShard(place, *sizes, digest_text(info.digest), info.sha256 if compared else ""))
         first += info.rows
+    checks: list[Callable[[], object]] = [partial(prove_shard, directory, info, full_check) for info in doubted]
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for _ in in_order(
+            pool, [*checks, *(shard.load for shard in shards if full_check)], ahead=2 * available_cores()
+        ):
+            pass
     return manifest, tuple(shards)
