@@ -81,7 +81,7 @@ def existing_directory(out: str | Path) -> Iterator[OpenDirectory]:
     with _io_errors(final):
         _restore(final)
         if not final.is_dir():
-            raise DatasetError(f"{out}: no data set there to append to; run svmsieve ingest without --append first")
+            raise DatasetError(f"{out}: no data set there; run svmsieve ingest without --append first")
         with _locked(final, final):
             _settle(final)
             manifest = read_manifest(final)
@@ -195,6 +195,7 @@ def _make_private(partial: Path) -> None:
     status = partial.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise DatasetError(f"{partial}: is in the way and not yours; remove it or choose another --out")
+    partial.chmod(0o700)
 
 
 def _open_to_others(folder: Path) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from pipeline.data.block import LARGEST_FEATURES
 from pipeline.data.digest import Lanes, fingerprint, join
 from pipeline.data.labels import LabelMap
-from pipeline.data.shard import ShardInfo, number_of
+from pipeline.data.shard import LARGEST_NUMBER, ShardInfo, number_of
 from pipeline.data.strict import (
     ANY,
     FLAG,
@@ -56,7 +56,8 @@ class SourceInfo:
 class Manifest:
     """A data set of shards. ``features`` counts the bias column, which is the last one; ``bias`` 0 means none.
 
-    ``index_base`` is what the indices of its svmlight files count from; None where there was no such file.
+    ``index_base`` is what the indices of its svmlight files count from; None where there was no such file. Shards with
+    numbers below ``used`` may have been there before.
     """
 
     features: int
@@ -67,6 +68,7 @@ class Manifest:
     index_base: int | None = None
     columns: tuple[str, ...] | None = None
     created_by: str = "svmsieve"
+    used: int = field(default=0, compare=False)
 
     @cached_property
     def rows(self) -> int:
@@ -95,8 +97,8 @@ class Manifest:
 
     @cached_property
     def next_number(self) -> int:
-        """The number of the next shard: above all those there are."""
-        return 1 + max((number_of(shard.name) for shard in self.shards), default=-1)
+        """The number of the next shard: above all those there are, and were."""
+        return max(self.used, *(number_of(shard.name) + 1 for shard in self.shards))
 
     @property
     def summary(self) -> dict[str, object]:
@@ -124,6 +126,7 @@ class Manifest:
             "label_map": self.labels.to_json(),
             "columns": None if self.columns is None else list(self.columns),
             "created_by": self.created_by,
+            "next_number": self.next_number,
         }
 
     def to_bytes(self) -> bytes:
@@ -137,7 +140,7 @@ class Manifest:
     @classmethod
     def from_json(cls, item: object) -> Manifest:
         """Read the content of ``manifest.json``; ValueError says which value cannot be."""
-        head = checked(item, _HEAD, more=True)
+        head = checked({"next_number": 0} | item if type(item) is dict else item, _HEAD, more=True)
         labels = checked(head["label_map"], _LABELS, "label_map")
         if set(labels["-1"]) & set(labels["+1"]):
             raise ValueError("label_map has a label on both sides")
@@ -153,17 +156,19 @@ class Manifest:
             index_base=head["index_base"],
             columns=None if head["columns"] is None else tuple(head["columns"]),
             created_by=head["created_by"],
+            used=head["next_number"],
         )
 
     def extended(self, more: Manifest) -> Manifest:
         """Return this manifest with the shards and sources of ``more`` after its own; what is summed up stays so."""
-        grown = replace(more, shards=self.shards + more.shards, sources=self.sources + more.sources)
+        shards, sources = self.shards + more.shards, self.sources + more.sources
+        grown = replace(more, shards=shards, sources=sources, used=max(self.next_number, more.next_number))
         known = {
             "rows": self.rows + more.rows,
             "nnz": self.nnz + more.nnz,
             "positives": self.positives + more.positives,
         }
-        known["next_number"] = max(self.next_number, more.next_number)
+        known["next_number"] = grown.used
         grown.__dict__.update(known, lanes=join([(self.lanes, self.rows), (more.lanes, more.rows)]))
         return grown
 
@@ -177,6 +182,7 @@ _HEAD: Form = {
     "sources": list_of(ANY),
     "shards": list_of(ANY, filled=True),
     "created_by": TEXT,
+    "next_number": whole(0, LARGEST_NUMBER),  # later than the first manifests
     "rows": whole(1, LARGEST),
     "nnz": whole(0, LARGEST),
     "label_counts": OBJECT,

@@ -55,7 +55,7 @@ class ShardInfo:
 
 
 _NAME = re.compile(r"shard-([0-9]{1,19})\.arrow")
-_LARGEST_NUMBER = 16**15  # behind a URL the number is 15 digits of the checksum
+LARGEST_NUMBER = 16**15  # behind a URL the number is 15 digits of the checksum
 
 
 def _hexadecimal(digits: int) -> Must:
@@ -84,7 +84,7 @@ def shard_name(number: int) -> str:
 def is_shard_name(name: str) -> bool:
     """Tell the file names of shards."""
     found = _NAME.fullmatch(name)
-    return found is not None and int(found[1]) < _LARGEST_NUMBER
+    return found is not None and int(found[1]) < LARGEST_NUMBER
 
 
 def number_of(name: str) -> int:

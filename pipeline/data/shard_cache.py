@@ -87,7 +87,7 @@ def _downloaded(store: Store, name: str, size: int, target: Path) -> Iterator[Pa
     part = target.with_name(f"{target.stem}.{size}.{uuid.uuid4().hex[:8]}.part")
     forget_maps()  # room is made by removing files, and a file that is mapped keeps its room
     try:
-        part.touch()
+        part.touch(exist_ok=False)
         _make_room(target.parent, size)
         if not any(_write(store.pieces(name, size), part) == target.stem for _ in range(_ATTEMPTS)):
             problem = "the object is not the shard that the manifest names (its checksum differs)"

@@ -77,7 +77,7 @@ def _copy_to_store(
     prune: bool,
     listen: Listener,
 ) -> Copied:
-    goal = replace(manifest, shards=tuple(_there(info) for info in manifest.shards))
+    goal = replace(manifest, shards=tuple(_there(info) for info in manifest.shards), used=0)
     old = remote_manifest(store)
     if old is not None and old != goal and not overwrite:
         raise DatasetError(f"{store.url}: another data set is there already; pass --overwrite to replace it")
@@ -106,7 +106,7 @@ def _copy_to_directory(
             for number, info in enumerate(manifest.shards)
         ]
         shards = _each(tasks, sum(info.bytes for info in manifest.shards), listen)
-        copied = replace(manifest, shards=tuple(shards))
+        copied = replace(manifest, shards=tuple(shards), used=0)
         opened.finish(copied)
     return Copied(copied, len(shards))
 

@@ -307,8 +307,8 @@ def foreign_file_in_a_data_set(out: Path) -> None:
 REFUSED = {
     "below a file": (lambda out: out.parent.write_text("x"), "fresh", "below is not a directory"),
     "a file": (lambda out: out.write_text("x"), "overwrite", "exists and is not a data set"),
-    "append to a file": (lambda out: out.write_text("x"), "append", "no data set there to append to"),
-    "append to nothing": (lambda out: None, "append", "no data set there to append to"),
+    "append to a file": (lambda out: out.write_text("x"), "append", "no data set there; run svmsieve ingest"),
+    "append to nothing": (lambda out: None, "append", "no data set there; run svmsieve ingest"),
     "append to an empty directory": (Path.mkdir, "append", "no manifest.json"),
     "a foreign directory": (foreign_file, "overwrite", "exists and is not a data set"),
     "append to a foreign directory": (foreign_file, "append", "no manifest.json"),

@@ -70,6 +70,7 @@ EDITS = [
     *(head(sources=value) for value in (None, {}, [1], [{}], [{"name": "a", "bytes": -1, "rows": 1}])),
     *(head(sources=[{"name": name, "bytes": 1, "rows": 1}]) for name in (None, 1, ["a"])),
     *(head(created_by=value) for value in (None, 1, ["svmsieve"])),
+    *(head(next_number=value) for value in (None, -1, 1.0, True, 2**61, "4")),
     *(head(label_map=value) for value in (None, [], {}, {"-1": "0", "+1": ["1"], "one_against_rest": False})),
     head(label_map={"-1": ["0"], "+1": ["0"], "one_against_rest": False}),
     head(label_map={"-1": [0], "+1": ["1"], "one_against_rest": False}),
