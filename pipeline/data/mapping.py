@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -25,6 +26,7 @@ from pipeline.relief import on_shortage
 VARIABLE = "SVMSIEVE_CHECKSUM"  # 0: shards are read without comparing their checksums
 KEPT_MAPS = 8192  # of the 65,530 that Linux allows a process
 KEPT_FACTS = 1 << 16  # files that are known to be as they should
+TICK = 20_000_000  # nanoseconds; two changes of a file within a tick of the system's clock (at most 10 ms) look alike
 _COLUMNS = ("label", "cost", "norm", "indices", "values")
 _LISTS = (pa.list_(pa.float32()), pa.list_(pa.float64()))
 _TYPES = (pa.int8(), pa.float64(), pa.float64(), pa.list_(pa.int32()))
@@ -53,7 +55,7 @@ def read_shard(path: str, n_features: int, sha256: str = "", used: bool = False)
         identity = _identity(status)[: 3 if used else 4]
         if sha256:
             replaced = "was replaced since the data set was opened, or altered"
-            _once((path, identity, sha256), lambda: _prove(path, sha256, replaced))
+            _once(path, identity, sha256, lambda: _prove(path, sha256, replaced))
         return _kept_map(path, n_features, identity)
     except FileNotFoundError as error:
         problem = "the shard is gone: the data set was changed since it was opened"
@@ -66,7 +68,7 @@ def read_shard(path: str, n_features: int, sha256: str = "", used: bool = False)
 @lru_cache(maxsize=KEPT_MAPS)
 def _kept_map(path: str, n_features: int, identity: tuple[int, ...]) -> Rows:
     rows = map_shard(path, n_features)
-    _once((path, identity, n_features), lambda: _refuse_unsound(path, rows))
+    _once(path, identity, n_features, lambda: _refuse_unsound(path, rows))
     return rows
 
 
@@ -115,14 +117,19 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _once(fact: tuple[object, ...], prove: Callable[[], None]) -> None:
-    """Have something proved, unless it was."""
-    if fact in _facts:
+def _once(path: str, identity: tuple[int, ...], fact: object, prove: Callable[[], None]) -> None:
+    """Have something proved of a file as it is, unless it was.
+
+    A file that changed a moment ago may change again without a trace, so what is proved of it is not remembered.
+    """
+    if (path, identity, fact) in _facts:
         return
+    age = abs(time.time_ns() - identity[-1])
     prove()
-    if len(_facts) >= KEPT_FACTS:
-        _facts.clear()
-    _facts.add(fact)
+    if age > TICK:
+        if len(_facts) >= KEPT_FACTS:
+            _facts.clear()
+        _facts.add((path, identity, fact))
 
 
 def _prove(path: str, sha256: str, said: str = "was altered") -> None:
@@ -173,7 +180,7 @@ def prove_shard(directory: Path, info: ShardInfo, again: bool = False) -> None:
         identity = _identity(regular(path))
         if again:
             _facts.discard((str(path), identity, info.sha256))
-        _once((str(path), identity, info.sha256), lambda: _prove(str(path), info.sha256))
+        _once(str(path), identity, info.sha256, lambda: _prove(str(path), info.sha256))
 
 
 @contextmanager

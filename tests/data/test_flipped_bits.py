@@ -98,11 +98,21 @@ def test_other_readers_say_it_too(made, data, tmp_path, capsys, words):
 
 def test_a_checksum_is_computed_once(data, monkeypatch):
     seen = []
+    monkeypatch.setattr(mapping, "TICK", 0)
     monkeypatch.setattr(mapping, "checksum", lambda path: (seen.append(path), checksum(path))[1])
     for _ in range(3):
         for shard in open_shards(data.path).shards:
             shard.load()
     assert len(seen) == len(data.shards)
+
+
+def test_what_is_proved_of_a_file_that_has_just_changed_is_not_remembered(data, monkeypatch):
+    seen = []
+    monkeypatch.setattr(mapping, "TICK", 10**20)
+    monkeypatch.setattr(mapping, "checksum", lambda path: (seen.append(path), checksum(path))[1])
+    for _ in range(3):
+        data.shards[0].load()
+    assert len(seen) == 3
 
 
 def test_the_choice_not_to_compare_travels_with_the_shards(data, monkeypatch):
