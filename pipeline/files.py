@@ -23,7 +23,7 @@ _NO_LOCKS_HERE = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.E
 
 def write_json(path: Path, item: Any) -> None:
     """Write a JSON file, all at once."""
-    write_whole(path, (json.dumps(item, indent=1) + "\n").encode())
+    write_whole(path, (json.dumps(item, indent=1, allow_nan=False) + "\n").encode())
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -64,7 +64,7 @@ def compact(
         if planned is not None:
             planned(merged)
         new = _write_all(directory.path, dict(zip(names, runs, strict=True)), old.features, listen)
-        manifest = replace(old, shards=_replaced(old.shards, runs, new), used=old.next_number)
+        manifest = replace(old, shards=_replaced(old.shards, runs, new))
         if manifest.fingerprint != old.fingerprint:
             raise DatasetError(f"{out}: the merged shards have other rows; nothing was changed")
         directory.finish(manifest)

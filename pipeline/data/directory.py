@@ -14,6 +14,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.data.journal import end_journal, read_journal, write_journal
@@ -40,6 +41,8 @@ class OpenDirectory:
             gone = {shard.name for shard in self.old.shards} - {shard.name for shard in manifest.shards}
             if gone:
                 write_journal(self.path, self.old.next_number, gone)
+            if manifest.next_number < self.old.next_number:
+                manifest = replace(manifest, used=self.old.next_number)
         write_manifest(self.path, manifest)
         if self.path != self.final:
             _open_to_others(self.path)

@@ -24,7 +24,7 @@ def retire(out: str | Path, names: Collection[str]) -> Manifest:
             raise DatasetError(f"{out}: all {len(old.shards)} shards would be retired; choose a longer window")
         if len(kept) == len(old.shards):
             return old
-        manifest = replace(old, shards=kept, sources=_still_there(old, names), used=old.next_number)
+        manifest = replace(old, shards=kept, sources=_still_there(old, names))
         directory.finish(manifest)
     return manifest
 
