@@ -54,8 +54,7 @@ def read_shard(path: str, n_features: int, sha256: str = "", used: bool = False)
         status = regular(Path(path))
         identity = _identity(status)[: 3 if used else 4]
         if sha256:
-            replaced = "was replaced since the data set was opened, or altered"
-            _once(path, identity, sha256, lambda: _prove(path, sha256, replaced))
+            _once(path, identity, sha256, lambda: _prove(path, sha256, opened=True))
         return _kept_map(path, n_features, identity)
     except FileNotFoundError as error:
         problem = "the shard is gone: the data set was changed since it was opened"
@@ -132,9 +131,11 @@ def _once(path: str, identity: tuple[int, ...], fact: object, prove: Callable[[]
         _facts.add((path, identity, fact))
 
 
-def _prove(path: str, sha256: str, said: str = "was altered") -> None:
+def _prove(path: str, sha256: str, opened: bool = False) -> None:
     if checksum(Path(path)) != sha256:
-        raise AlteredError(f"{path}: the shard {said} (its checksum differs); {_remedy(Path(path).parent)}")
+        said = "was replaced since the data set was opened, or altered" if opened else "was altered"
+        cure = f"{'run again, or ' if opened else ''}{_remedy(Path(path).parent)}"
+        raise AlteredError(f"{path}: the shard {said} (its checksum differs); {cure}")
 
 
 def _refuse_unsound(path: str, rows: Rows) -> None:
