@@ -69,6 +69,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 def private_folder(folder: Path) -> Path:
     """Make a folder that only its owner looks into, unless it is there; return it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
