@@ -5,6 +5,7 @@ Each is a function of one shard, a merge in shard order, and the engine that run
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -17,6 +18,7 @@ from pipeline.data.rows import Rows
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
 from pipeline.maths.csr import SparseVector
+from pipeline.maths.slack import Near, near_margin
 
 RESULT_BYTES = 4_000_000  # of a pass's results, in memory for each worker
 PIECE_NONZEROS = 1_000_000  # of the rows that travel as one result
@@ -33,13 +35,26 @@ def margins(engine: Engine, data: Dataset, w: np.ndarray) -> np.ndarray:
 
 def products(engine: Engine, data: Dataset, vectors: Sequence[np.ndarray], out: Sequence[np.ndarray]) -> None:
     """Write z_i . v of all rows into one array a vector: one pass for up to three, holding nothing but ``out``."""
+    for _ in certifying_products(engine, data, vectors, out, math.nan):
+        pass
+
+
+def certifying_products(
+    engine: Engine, data: Dataset, vectors: Sequence[np.ndarray], out: Sequence[np.ndarray], w_norm: float
+) -> Iterator[tuple[slice, Near]]:
+    """Write products as ``products`` does, the first vector being w with |w| <= ``w_norm``.
+
+    After each shard yield where its rows stand, and the slacks of those near the margin of w (none if |w| is nan).
+    """
     together = max(2, RESULT_BYTES // (8 * len(vectors) * max(shard.n_rows for shard in data.shards)))
     window = together * engine.backend.workers
     row = 0
-    for piece in engine.stream(_shard_products, data.shards, *vectors, window=window):
+    for piece, near in engine.stream(_shard_products, data.shards, w_norm, *vectors, window=window):
+        here = slice(row, row + piece[0].size)
         for array, part in zip(out, piece, strict=True):
-            array[row : row + part.size] = part
-        row += piece[0].size
+            array[here] = part
+        row = here.stop
+        yield here, near
     assert row == data.n_rows
 
 
@@ -149,13 +164,17 @@ def stream_rows(engine: Engine, data: Dataset, selected: np.ndarray) -> Iterator
     return engine.stream(_piece_rows, pieces, selected)
 
 
-def _shard_products(shard: Shard, *vectors: np.ndarray) -> tuple[np.ndarray, ...]:
+def _shard_products(shard: Shard, w_norm: float, *vectors: np.ndarray) -> tuple[tuple[np.ndarray, ...], Near]:
     rows = shard.load()
     matrix = rows.indptr, rows.indices, rows.values, rows.labels
     if len(vectors) == 1:
-        return (csr.margins(*matrix, vectors[0]),)
-    found = csr.margins_two(*matrix, vectors[0], vectors[1])
-    return found if len(vectors) == 2 else (*found, csr.margins(*matrix, vectors[2]))
+        found: tuple[np.ndarray, ...] = (csr.margins(*matrix, vectors[0]),)
+    else:
+        found = csr.margins_two(*matrix, vectors[0], vectors[1])
+    if len(vectors) == 3:
+        found = *found, csr.margins(*matrix, vectors[2])
+    near = Near.none() if math.isnan(w_norm) else near_margin(matrix, rows.norms, vectors[0], found[0], w_norm)
+    return found, near
 
 
 def _shard_row_sum(shard: Shard, coefficients: np.ndarray) -> SparseVector:

@@ -2,58 +2,102 @@
 
 The pass multiplies every row by w, by w_alpha where that is another vector, and for bt2 and it by
 
-    v = sum c_i s_i z_i,   s_i = [alpha_i = u_i]   (any s in [0, 1] is feasible and safe),
+    v = C sum c_i s_i z_i,   s_i = [alpha_i = u_i]   (any s in [0, 1] is feasible and safe),
 
-which is (w_alpha - the free rows' part)/C and so costs a sum over the free rows only. From the products follow the
+which is w_alpha - the free rows' part and so costs a sum over the free rows only. From the products follow the
 certificate of this C and the bounds of every later one.
+
+The products are in the row arrays, and the next pass writes over them: from then on a point proves nothing more, and
+says so when it is asked.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
-from pipeline.flow.passes import products
-from pipeline.flow.row_arrays import RowArrays
+from pipeline.errors import SpecError
+from pipeline.flow.passes import certifying_products
+from pipeline.flow.row_arrays import CHUNK, RowArrays
 from pipeline.flow.working_rows import WorkingRows
 from pipeline.maths import rules
 from pipeline.maths.ball import drift_of_sum
-from pipeline.maths.certificate import Certificate, Sums, sums_of
+from pipeline.maths.certificate import BLURRED, NO_ROWS, Certificate, Sums, sums_of
 from pipeline.maths.eps_grid import Reach
 from pipeline.maths.regions import Region, region
-from pipeline.maths.rounding import UNIT, compensated_dot
+from pipeline.maths.rounding import LEAST_NORMAL, UNIT, product_error, root, square
 from pipeline.maths.rules import Reference
+from pipeline.maths.slack import Near
+
+SAFE = 1 + 1e-12  # more than the rounding of norms and of a few operations
 
 
 @dataclass(frozen=True)
 class Point:
-    """A certified pair; alpha itself and the rows' products with ``vectors`` are in the row arrays."""
+    """A certified pair; the rows' products with ``vectors`` are in the row arrays until the next pass."""
 
     c: float
     w: np.ndarray
     w_alpha: np.ndarray
     drift: float
     reference: Reference
-    certificate: Certificate
     signs_cost: float | None
+    arrays: RowArrays
+    written: int
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is proven of the pair itself."""
+        return self.reference.certificate
 
     @property
     def reach(self) -> Reach:
-        """What the eps-path needs to know."""
-        ref, sums = self.reference, self.reference.sums
-        square, alpha_square = ref.span.square(ref.w), ref.span.square(ref.w_alpha)
-        return Reach(self.c, square, float(sums.alpha), float(sums.hinge), sums.rows, alpha_square)
+        """What the eps-path needs to know, all on the safe side, in the units of the reference's span."""
+        ref, span = self.reference, self.reference.span
+        sizes = (span.size(ref.w), span.size(ref.w_alpha) + self.drift / span.unit)
+        square, alpha_square = (size * size * SAFE for size in sizes)
+        loss, alpha = ref.energies
+        return Reach(self.c, square, alpha / SAFE, loss / self.c * SAFE, ref.sums.rows, alpha_square)
 
-    def region(self, c: float, rule: str) -> Region:
-        """Return what ``rule`` proves about w* at C = ``c``."""
-        return region(self.reference, c, rule, self.signs_cost)
+    @property
+    def lift(self) -> float:
+        """By what share w must be longer for all rows on its margin, to within rounding, to be outside it."""
+        rows, found = self.arrays, 0.0
+        size = root(square(self.w)) * SAFE
+        for part in rows.chunks():
+            error = product_error(rows.lengths[part], rows.norms[part], size) + 4 * UNIT
+            blurred = (np.abs(1.0 - rows.products[0][part]) <= BLURRED * error) & (rows.costs[part] > 0.0)
+            found = max(found, float(error.max(initial=0.0, where=blurred)))
+        return 2 * BLURRED * found
+
+    def proof(self, c: float, rule: str) -> Proof:
+        """Return what ``rule`` proves about the rows at C = ``c``."""
+        return Proof(self, region(self.reference, c, rule, self.signs_cost))
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A region that holds w* at some C, with the products that turn it into bounds of z_i . w*."""
+
+    point: Point
+    region: Region
+
+    @property
+    def proves(self) -> bool:
+        """Whether there is any bound at all."""
+        return bool(self.region.balls)
+
+    def bounds(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper bounds for some rows."""
+        rows = self.point.arrays
+        if rows.written != self.point.written:
+            raise RuntimeError(f"the products of the point at C = {self.point.c!r} were overwritten by another pass")
+        some = [p[part] for p in rows.products[: len(self.region.span.drift)]]
+        return self.region.bounds(some, rows.norms[part], rows.lengths[part])
 
 
 class Certifier:
@@ -62,52 +106,51 @@ class Certifier:
     def __init__(self, engine: Engine, data: Dataset, arrays: RowArrays, working: WorkingRows, rule: str) -> None:
         self.engine, self.data, self.arrays, self.working = engine, data, arrays, working
         self.with_signs = rule in ("bt2", "it")
+        used = ((arrays.costs[p], arrays.costs[p] > 0.0) for p in arrays.chunks())
+        self.least_cost = min(float(costs.min(initial=np.inf, where=some)) for costs, some in used)
         self.passes = 0
 
     def point(self, c: float, w: np.ndarray, w_alpha: np.ndarray, drift: float) -> Point:
         """Certify (w, alpha) at C: one pass over all rows. ``drift`` bounds |w_alpha - sum alpha_i z_i|."""
-        vectors = [w] if w is w_alpha else [w, w_alpha]
+        rows, vectors = self.arrays, [w] if w is w_alpha else [w, w_alpha]
+        if c * self.least_cost < LEAST_NORMAL:
+            raise SpecError(f"C = {c:.6g} times a row's cost is below float64's range; scale features or weights")
         signs = self._signs(c, w_alpha, drift) if self.with_signs else None
         if signs is not None:
             vectors.append(signs[0])
-        products(self.engine, self.data, vectors, self.arrays.need_products(len(vectors)))
-        self.passes += 1
-        w_norm = float(np.sqrt(compensated_dot(w, w)))
-        sums = reduce(add, (self._sums(part, w_norm) for part in self.arrays.chunks()))
-        sums = replace(sums, rows=self.arrays.trained)
+        sums = self._pass(c, vectors, root(square(w)) * SAFE)
         ref = rules.reference(c, sums, w, None if w is w_alpha else w_alpha, drift)
-        certificate = ref.certificate
         if signs is not None:
-            v, _, v_drift = signs
-            inner = np.array([compensated_dot(v, x) for x in vectors[:-1]])
-            ref = ref.with_vector(compensated_dot(v, v), inner, v_drift)
-        return Point(c, w, w_alpha, drift, ref, certificate, None if signs is None else signs[1])
+            ref = ref.with_vector(signs[0], vectors[:-1], signs[2])
+        return Point(c, w, w_alpha, drift, ref, None if signs is None else signs[1], rows, rows.written)
 
-    def _sums(self, part: slice, w_norm: float) -> Sums:
-        rows = self.arrays
-        f = rows.products[0][part]
-        return sums_of(f, rows.alpha[part], rows.costs[part], rows.norms[part], rows.lengths[part], w_norm)
+    def _pass(self, c: float, vectors: list[np.ndarray], w_norm: float) -> Sums:
+        """Multiply all rows, and add up what they contribute, some shards at a time."""
+        rows, first, near, sums = self.arrays, 0, [], NO_ROWS
+        out = rows.need_products(len(vectors))
+        for here, found in certifying_products(self.engine, self.data, vectors, out, w_norm):
+            near.append((here.start - first, found))
+            if here.stop - first >= CHUNK or here.stop == rows.n_rows:
+                part = slice(first, here.stop)
+                about = rows.alpha[part], rows.costs[part], rows.norms[part], rows.lengths[part]
+                sums += sums_of(c, out[0][part], *about, w_norm, Near.joined(near))
+                first, near = here.stop, []
+        self.passes += 1
+        return replace(sums, rows=rows.trained)
 
     def _signs(self, c: float, w_alpha: np.ndarray, drift: float) -> tuple[np.ndarray, float, float]:
-        """Return v, sum c_i s_i and a bound on the rounding of v."""
+        """Return v, sum c_i s_i and a bound on the rounding of v; u_i itself is a rounded product."""
         rows = self.arrays
         free = np.empty(rows.n_rows, np.bool_)
         costs, reach, count = [], 0.0, 0
         for part in rows.chunks():
             alpha, u = rows.alpha[part], c * rows.costs[part]
             free[part] = (alpha > 0.0) & (alpha < u)
-            costs.append(float(rows.costs[part][alpha == u].sum()))
-            reach += float((alpha * rows.norms[part])[free[part]].sum())
+            costs.append(math.fsum(rows.costs[part][alpha == u]))
+            reach += float(alpha @ rows.norms[part])
             count += int(np.count_nonzero(free[part]))
         v = w_alpha.copy()
         for held in self.working.visit(free):
             self.working.add_to(v, np.where(free[held], -rows.alpha[held], 0.0))
-        v /= c
-        size = float(np.sqrt(compensated_dot(w_alpha, w_alpha)))
-        return v, math.fsum(costs), (drift + drift_of_sum(reach + size, count + 2) + 2 * UNIT * size) / c
-
-
-def bounds_of(arrays: RowArrays, found: Region, part: slice) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower and upper bounds of z_i . w* for some rows, from the products of the last pass."""
-    some: Sequence[np.ndarray] = [p[part] for p in arrays.products[: len(found.span.drift)]]
-    return found.bounds(some, arrays.norms[part], arrays.lengths[part])
+        size = root(square(w_alpha))
+        return v, math.fsum(costs), drift + drift_of_sum(reach + size, count + 4)

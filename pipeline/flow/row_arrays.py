@@ -36,6 +36,7 @@ class RowArrays:
         self.lengths, self.labels = self.empty(np.int32), self.empty(np.int8)
         self.alpha = self.empty(np.float64)
         self.products = [self.empty(np.float64)]
+        self.written = 0
         self.before, self.expected = self.empty(np.float64), self.empty(np.float64)
         self.verdicts, self.chosen = self.empty(np.int8), self.empty(np.bool_)
         self.wide = False
@@ -53,7 +54,8 @@ class RowArrays:
         return np.memmap(path, dtype, "r+", shape=(self.n_rows,)).view(np.ndarray)
 
     def need_products(self, count: int) -> list[np.ndarray]:
-        """Return ``count`` arrays for the products of the rows with as many vectors."""
+        """Return ``count`` arrays for the products of the rows with as many vectors: what they held is gone."""
+        self.written += 1
         while len(self.products) < count:
             self.products.append(self.empty(np.float64))
         return self.products[:count]

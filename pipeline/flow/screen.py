@@ -16,13 +16,12 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.files import replacing
-from pipeline.flow.point import Certifier, Point, bounds_of
+from pipeline.flow.point import Certifier, Proof
 from pipeline.flow.reference import reference_point
 from pipeline.flow.row_arrays import RowArrays, collect
 from pipeline.flow.row_host import LocalHost
 from pipeline.flow.run_directory import StepView
 from pipeline.flow.working_rows import WorkingRows
-from pipeline.maths.regions import Region
 from pipeline.maths.screening import Screened
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO, verdicts
 from pipeline.spec import PathSpec
@@ -36,13 +35,12 @@ class Screening:
 
     c: float
     arrays: RowArrays
-    region: Region
-    reference: Point
+    proof: Proof
 
     def parts(self) -> Iterator[Screened]:
         """Yield bounds and verdicts, part after part in row order; rows left out of training are ZERO."""
         for part in self.arrays.chunks():
-            lower, upper = bounds_of(self.arrays, self.region, part)
+            lower, upper = self.proof.bounds(part)
             found = verdicts(lower, upper)
             found[self.arrays.costs[part] == 0.0] = ZERO
             yield Screened(lower, upper, found)
@@ -70,7 +68,7 @@ def screening(
         working = WorkingRows(LocalHost(engine, data, arrays.wide, arrays.lengths), arrays, plan.working_set)
         certifier = Certifier(engine, data, arrays, working, rule)
         point = reference_point(certifier, step, spec)
-        yield Screening(c, arrays, point.region(c, rule), point)
+        yield Screening(c, arrays, point.proof(c, rule))
 
 
 def screen(data: Dataset, step: StepView, c: float, rule: str = "it", scheduler: str = "threads") -> Screened:

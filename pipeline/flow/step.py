@@ -18,11 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.errors import SolverError
-from pipeline.flow.point import Certifier, Point, bounds_of
+from pipeline.flow.point import Certifier, Point, Proof
 from pipeline.flow.row_arrays import RowArrays
 from pipeline.flow.solve_rows import Pair, RowSolver
 from pipeline.maths.certificate import Certificate
-from pipeline.maths.regions import Region
 from pipeline.maths.rounding import UNIT
 from pipeline.maths.verdicts import UPPER, ZERO
 from pipeline.maths.working_set import Outlook, classify, expect, gap_outside, surprise
@@ -32,6 +31,7 @@ MOST_ROUNDS, STALLED_ROUNDS = 1000, 8
 SHARE_FOR_SOLVER = 0.5
 TINY_BAND = 1e-5  # of the radius
 LEAST_DUAL = 1e-6  # of the primal value
+WORTH_LIFTING = 0.05  # of the gap: below that, lifting w cannot help
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Stepper:
             pair = self.solver.solve(c, pair, target, clock)
             solvers[pair.solver] += 1
             with clock("certify"):
-                point = self.certifier.point(c, pair.w, pair.w_alpha, pair.drift)
+                point = self._certified(c, pair, tol)
                 outside = self._gap_outside(c)
             found = point.certificate
             if found.primal > 0:
@@ -85,16 +85,28 @@ class Stepper:
                 tol *= 0.3
             report(facts)
             if progress.stalled(found):
-                raise _stalled(c, found.relative_gap, tol, "rounding allows no more, or the solver makes no progress")
+                raise _stalled(found, tol, "rounding allows no more, or the solver makes no progress")
             with clock("screen"):
                 self._screen_again(point, outlook)
             target = min(target, SHARE_FOR_SOLVER * tol * found.primal) * (0.5 if round_ else 1.0)
         else:
-            raise _stalled(c, found.relative_gap, tol, f"after {MOST_ROUNDS} rounds")
+            raise _stalled(found, tol, f"after {MOST_ROUNDS} rounds")
         self.arrays.verdicts[:] = verdicts
         outlook = Outlook(outlook.theta, self._surprise(), ref.c)
         facts |= {"solver": solvers.most_common(1)[0][0], "seconds": clock.seconds()}
         return Step(point, outlook, facts | {"theta": outlook.theta, "error": outlook.error})
+
+    def _certified(self, c: float, pair: Pair, tol: float) -> Point:
+        """Certify a pair, or (1 + delta) w with its alpha, where float64 keeps rows that are on the margin inside it.
+
+        Such rows have slacks of about their rounding, and C times that may exceed ``tol``. Longer by a delta of a few
+        roundings, w has them outside, and hardly costs more: delta |w|^2.
+        """
+        point = self.certifier.point(c, pair.w, pair.w_alpha, pair.drift)
+        found = point.certificate
+        if found.relative_gap <= tol or found.unattainable < WORTH_LIFTING * found.gap:
+            return point
+        return self.certifier.point(c, (1 + point.lift) * pair.w, pair.w_alpha, pair.drift)
 
     def _start(self, ref: Point, c: float) -> Pair:
         """Bring alpha to C by the better of two feasible ways: scaled with C (bounds stay bounds), or as it is."""
@@ -106,7 +118,7 @@ class Stepper:
             alpha = rows.alpha[part]
             alpha[:] = np.where(alpha == old, new, np.minimum(alpha * rho, new))
         w_alpha = ref.w_alpha * rho
-        size = math.sqrt(ref.reach.dual_square)
+        size = math.sqrt(ref.reach.dual_square) * ref.reference.span.unit
         return Pair(w_alpha, w_alpha, ref.drift * rho + 4 * UNIT * rho * (size + float(ref.reference.sums.reach)), "")
 
     def _screen(self, ref: Point, c: float, outlook: Outlook, rule: str, centre: np.ndarray) -> Counter[int]:
@@ -115,7 +127,7 @@ class Stepper:
         A working set that does not fit into memory is chosen again with a smaller theta: the rows least likely to move
         wait, frozen, until a certificate asks for them.
         """
-        proven, radius = ref.region(c, rule), ref.region(c, "bt1").balls[0].radius
+        proven, radius = ref.proof(c, rule), ref.proof(c, "bt1").region.radius
         band = outlook.band(radius)
         while True:
             counts = self._classify(proven, band, c, centre)
@@ -123,12 +135,12 @@ class Stepper:
                 return counts
             band /= 2
 
-    def _classify(self, proven: Region, band: float, c: float, centre: np.ndarray) -> Counter[int]:
+    def _classify(self, proven: Proof, band: float, c: float, centre: np.ndarray) -> Counter[int]:
         """Write verdicts and working set by a region, for alphas in the box of C = ``c``."""
         counts = Counter[int]()
-        rows, modes = self.arrays, (bool(proven.balls), self.spec.predict)
+        rows, modes = self.arrays, (proven.proves, self.spec.predict)
         for part in rows.chunks():
-            bounds, widths = bounds_of(rows, proven, part), (band, rows.norms[part])
+            bounds, widths = proven.bounds(part), (band, rows.norms[part])
             alpha, u = rows.alpha[part], c * rows.costs[part]
             verdicts, chosen = rows.verdicts[part], rows.chosen[part]
             classify(bounds, centre[part], widths, alpha, u, modes, verdicts, chosen)
@@ -240,10 +252,11 @@ def _worth(ref: Point, c: float) -> float:
     """
     found, reach = ref.reach.model_at(c).certificate, ref.reach
     shrunk = reach.alpha * min(1.0, reach.alpha / reach.dual_square) / 2 if reach.dual_square > 0.0 else 0.0
-    return math.sqrt(max(found.dual, shrunk, LEAST_DUAL * found.primal) * found.primal)
+    return math.sqrt(max(found.dual, shrunk, LEAST_DUAL * found.primal) * found.primal) * ref.reference.span.unit**2
 
 
-def _stalled(c: float, gap: float, tol: float, why: str) -> SolverError:
-    return SolverError(
-        f"at C = {c:.6g} the relative gap stays at {gap:.2e}, above {tol:.1e} ({why}); use a larger --tol"
-    )
+def _stalled(found: Certificate, tol: float, why: str) -> SolverError:
+    if found.unattainable >= WORTH_LIFTING * found.gap:
+        why = "float64 cannot tell on which side of the margin some rows are"
+    stays = f"at C = {found.c:.6g} the relative gap stays at {found.relative_gap:.2e}, above {tol:.1e}"
+    return SolverError(f"{stays} ({why}); scale the features, for example to [-1, 1], or use a larger --tol")

@@ -8,6 +8,10 @@ Written out, r^2 = |m|^2 + C xi(w) - sum alpha, which is what is computed here.
 
 The vectors involved are few (w, w_alpha, a sum over rows) and long, so a centre is a combination of them: a ``Span``
 knows their inner products, a row knows its products z_i . v_k with each, and no centre is ever formed.
+
+Lengths are measured in a ``unit``, a power of two near sqrt(P): squares of lengths are then near 1, where features of
+1e-150 or 1e150 would have them vanish or overflow. Should a number be beyond the range all the same, it becomes
+infinite or nan, and a bound that is not a number decides nothing.
 """
 
 from __future__ import annotations
@@ -15,31 +19,46 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from pipeline.jit import kernel
-from pipeline.maths.rounding import UNIT, compensated_dot, gamma
+from pipeline.maths.rounding import UNDERFLOW, UNIT, gamma, inner, nearest, root, square
 
 Combination = tuple[float, ...]
+TINY = 1e-290  # added to norms in units: more than their rounding where they are below the normal range
 
 
 @dataclass(frozen=True)
 class Span:
-    """Vectors v_k known by their inner products; ``drift[k]`` bounds |v_k as computed - v_k as defined|.
+    """Vectors v_k, measured in ``unit``, known by their inner products; ``drift[k]`` bounds |v_k - v_k as defined|.
 
     Two or three vectors: plain Python numbers are quicker than small arrays.
     """
 
-    gram: tuple[tuple[float, ...], ...]
-    drift: tuple[float, ...]
+    gram: tuple[tuple[float, ...], ...] = ()
+    drift: tuple[float, ...] = ()
+    unit: float = 1.0
 
     @classmethod
-    def of(cls, vectors: Sequence[np.ndarray], drift: Sequence[float] | None = None) -> Span:
-        """Take the inner products of some vectors."""
-        gram = tuple(tuple(float(compensated_dot(a, b)) for b in vectors) for a in vectors)
-        return cls(gram, tuple(drift) if drift is not None else (0.0,) * len(vectors))
+    def of(cls, vectors: Sequence[np.ndarray], drift: Sequence[float] | None = None, unit: float = 1.0) -> Span:
+        """Take the inner products of some vectors; their drifts are lengths, not in units."""
+        span = cls(unit=unit)
+        for k, vector in enumerate(vectors):
+            span = span.with_vector(vector, vectors[:k], drift[k] if drift is not None else 0.0)
+        return span
+
+    def with_vector(self, v: np.ndarray, others: Sequence[np.ndarray], drift: float) -> Span:
+        """Return the span with one more vector; ``others`` are those it has."""
+        own, energy = square(v), Fraction(self.unit) ** 2
+        size = root(own) / self.unit
+        sizes = [size * norm * self.unit * self.unit for norm in self.norms]
+        last = [nearest(inner(v, x, both) / energy) for x, both in zip(others, sizes, strict=True)]
+        last.append(nearest(own / energy))
+        gram = (*((*row, p) for row, p in zip(self.gram, last, strict=False)), tuple(last))
+        return Span(gram, (*self.drift, drift / self.unit), self.unit)
 
     @cached_property
     def norms(self) -> tuple[float, ...]:
@@ -52,7 +71,7 @@ class Span:
         for a, row in zip(combination, self.gram, strict=True):
             for b, product in zip(combination, row, strict=True):
                 total += a * b * product
-        return max(0.0, total)
+        return not_below_zero(total)
 
     def size(self, combination: Combination) -> float:
         """Return sum_k |a_k| |v_k|, an upper bound of the norm that does not cancel."""
@@ -69,9 +88,14 @@ class Span:
         return total
 
 
+def not_below_zero(x: float) -> float:
+    """Return max(0, x); nan stays nan, which ``max`` would make 0."""
+    return 0.0 if x < 0.0 else x
+
+
 @dataclass(frozen=True)
 class Ball:
-    """|w* - sum_k centre_k v_k| <= radius. ``radius_squared`` is the formula's value, before any allowance.
+    """|w* - sum_k centre_k v_k| <= radius, in units. ``radius_squared`` is the formula's value, before any allowance.
 
     ``slack`` is what rounding may have taken from r^2 and ``blur`` how far the centre may be off; ``size`` bounds
     sum_k |centre_k| |v_k| and with it the rounding of the rows' products.
@@ -86,25 +110,28 @@ class Ball:
     @property
     def radius(self) -> float:
         """The radius that is safe in floating point."""
-        return (math.sqrt(max(0.0, self.radius_squared) + self.slack) + self.blur) * (1 + 8 * UNIT)
+        return (math.sqrt(not_below_zero(self.radius_squared) + self.slack) + self.blur) * (1 + 8 * UNIT)
 
 
-def pair_ball(
-    span: Span, w: Combination, w_alpha: Combination, loss: float, alpha_sum: float, loss_error: float
-) -> Ball:
-    """Return the ball of (w, alpha): ``loss`` = C xi(w), known to within ``loss_error``; ``alpha_sum`` = sum alpha."""
+def pair_ball(span: Span, w: Combination, w_alpha: Combination, loss: float, alpha_sum: float) -> Ball:
+    """Return the ball of (w, alpha): ``loss`` >= C xi(w) and ``alpha_sum`` = sum alpha, in units (squared).
+
+    alpha may be above its box by rounding, a few units of itself: what is meant is alpha (1 - 8 u), and the allowances
+    cover the difference.
+    """
     centre = tuple((a + b) / 2 for a, b in zip(w, w_alpha, strict=True))
-    square, size, blur = span.square(centre), span.size(centre), span.blur(centre)
-    rounding = 32 * UNIT * (size * size + loss + alpha_sum)
-    slack = loss_error + rounding + blur * (2 * size + blur)
-    return Ball(centre, square + loss - alpha_sum, slack, blur, size)
+    size = span.size(centre)
+    blur = span.blur(centre) + 8 * UNIT * size
+    slack = 48 * UNIT * (size * size + loss + alpha_sum) + blur * (2 * size + blur)
+    return Ball(centre, span.square(centre) + loss - alpha_sum, slack, blur, size)
 
 
 @kernel
-def _ball_bounds(products, norms, lengths, radius, size, lower, upper):  # type: ignore[no-untyped-def]
+def _ball_bounds(products, norms, lengths, unit, radius, size, lower, upper):  # type: ignore[no-untyped-def]
     for i in range(products.size):
         allowance = (lengths[i] + 4) * (1.1 * UNIT)
-        width = norms[i] * (radius * (1.0 + allowance) + size * allowance) + 2 * UNIT * abs(products[i])
+        norm = norms[i] * unit + TINY if norms[i] > 0.0 else 0.0
+        width = norm * (radius * (1.0 + allowance) + size * allowance) + 2 * UNIT * abs(products[i])
         lower[i] = products[i] - width
         upper[i] = products[i] + width
 
@@ -116,7 +143,7 @@ def centre_products(ball: Ball, products: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def ball_bounds(
-    ball: Ball, products: Sequence[np.ndarray], norms: np.ndarray, lengths: np.ndarray
+    ball: Ball, products: Sequence[np.ndarray], norms: np.ndarray, lengths: np.ndarray, unit: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper bounds of z_i . w*: m . z_i -/+ r |z_i|, widened by what rounding can have done.
 
@@ -125,7 +152,7 @@ def ball_bounds(
     """
     at = centre_products(ball, products)
     lower, upper = np.empty(at.size), np.empty(at.size)
-    _ball_bounds(at, norms, lengths, ball.radius, ball.size, lower, upper)
+    _ball_bounds(at, norms, lengths, unit, ball.radius, ball.size, lower, upper)
     return lower, upper
 
 
@@ -134,4 +161,4 @@ def drift_of_sum(reach: float, additions: int) -> float:
 
     Every entry is a sum of at most ``additions`` terms; the errors' norm is at most gamma times sum alpha_i |z_i|.
     """
-    return float(gamma(float(additions)) * reach)
+    return float(gamma(float(additions)) * reach) + additions * UNDERFLOW

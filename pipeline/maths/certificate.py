@@ -1,4 +1,20 @@
-"""Certificates: a primal value, a dual value and their gap, computed over all rows from per-shard partial sums."""
+"""Certificates: bounds of the primal and the dual value over all rows that hold in exact arithmetic.
+
+For ANY w and ANY feasible alpha, with f_i = z_i . w and u_i = C c_i (Fenchel and Young),
+
+    P_C(w) - D_C(alpha) = sum_i [u_i max(0, 1 - f_i) - alpha_i (1 - f_i)] + |w - w_alpha|^2/2,
+
+and every term is >= 0: nothing cancels, and a row at the bound where it belongs adds exactly 0, whatever rounding has
+done to its margin. What is known of a slack is s_i = 1 - f_i to within e_i; both sums are largest at an end of
+[s_i - e_i, s_i + e_i], being convex. So
+
+    P in [|w|^2/2 + C sum c_i max(0, s_i - e_i),  |w|^2/2 + C sum c_i max(0, s_i + e_i)],
+    D >= (the lower bound of P) - (the upper bound of the gap).
+
+e_i is that of a dot product in float64 (``rounding.product_error``), or almost nothing for the rows near the margin
+(``slack``). w_alpha is known to within its drift. alpha is in the box of the float64 products C c_i, which may be above
+the exact ones by a unit: the bound of D is that of alpha (1 - 2^-51), which is feasible to the last bit.
+"""
 
 from __future__ import annotations
 
@@ -7,76 +23,137 @@ from fractions import Fraction
 
 import numpy as np
 
-from pipeline.maths.rounding import UNIT, compensated_sum, product_error
+from pipeline.errors import SpecError
+from pipeline.jit import inline, kernel
+from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, dot_error, down, gamma, product_error, up
+from pipeline.maths.slack import Near
+
+_FEASIBLE = Fraction(2) ** -51
+BLURRED = 4.0  # roundings of its product with w that a row may be off the margin and still be meant to be on it
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What a set of rows contributes to the certificate of (w, alpha), and to every ball made from it.
+    """What a set of rows contributes to the certificate of (w, alpha) at C, and to every ball made from it.
 
-    ``hinge`` = sum c_i max(0, 1 - f_i), ``alpha`` = sum alpha_i, ``reach`` = sum alpha_i |z_i| and ``hinge_error``, a
-    bound on what the rounding of the margins can have done to ``hinge``. Exact fractions, so that merging is
+    ``hinge`` and ``hinge_low`` bound sum c_i max(0, 1 - f_i), ``gap`` bounds the gap's sum from above; ``alpha`` = sum
+    alpha_i, ``reach`` >= sum alpha_i |z_i|. ``blurred`` = sum c_i e_i over the rows that are as close to the margin as
+    float64's rounding of f_i: what no w in float64 can be expected to get right. Exact fractions, so that merging is
     associative: the result does not depend on how the shards' sums were grouped.
     """
 
     rows: int
     hinge: Fraction
+    hinge_low: Fraction
+    gap: Fraction
     alpha: Fraction
     reach: Fraction
-    hinge_error: Fraction
+    blurred: Fraction
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.rows + other.rows,
-            self.hinge + other.hinge,
-            self.alpha + other.alpha,
-            self.reach + other.reach,
-            self.hinge_error + other.hinge_error,
-        )
+        return Sums(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+NO_ROWS = Sums(0, *([Fraction(0)] * 6))
 
 
 def sums_of(
-    f: np.ndarray, alpha: np.ndarray, costs: np.ndarray, norms: np.ndarray, lengths: np.ndarray, w_norm: float
+    c: float,
+    f: np.ndarray,
+    alpha: np.ndarray,
+    costs: np.ndarray,
+    norms: np.ndarray,
+    lengths: np.ndarray,
+    w_norm: float,
+    near: Near | None = None,
 ) -> Sums:
-    """Return the sums of some rows: margins f at w (|w| = ``w_norm``), dual alpha, costs, norms and nonzeros a row."""
-    error = product_error(lengths, norms, w_norm)
-    near = f < 1.0 + error
+    """Return the sums of some rows: margins f at w (|w| <= ``w_norm``), dual alpha, costs, norms and nonzeros a row.
+
+    ``near`` has the slacks that are known better than as 1 - f_i.
+    """
+    better, errors = near or Near.none(), product_error(lengths, norms, w_norm)
+    totals = _row_sums(f, errors, (better.rows, better.slack, better.error), alpha, costs, norms, c)
+    if not np.isfinite(totals).all():
+        raise SpecError(f"at C = {c:.6g} margins or sums are beyond float64's range; scale the features")
+    hinge, low, gap, alphas, reach, blurred = (Fraction(total) + Fraction(error) for total, error in totals)
+    wider = 1 + 8 * Fraction(UNIT) + Fraction(float(gamma(float(f.size)))) ** 2  # the terms' and the sums' rounding
+    tiny = f.size * Fraction(UNDERFLOW)
     return Sums(
-        rows=f.size,
-        hinge=_exact(costs * np.maximum(0.0, 1.0 - f)),
-        alpha=_exact(alpha),
-        reach=_exact(alpha * norms),
-        hinge_error=_exact(costs[near] * (error[near] + 2 * UNIT * (1.0 + np.abs(f[near])))),
+        f.size,
+        hinge * wider + tiny,
+        max(Fraction(0), low * (2 - wider) - tiny),
+        gap * wider + tiny,
+        alphas,
+        reach * wider + tiny,
+        blurred,
     )
 
 
-def _exact(x: np.ndarray) -> Fraction:
-    total, error = compensated_sum(np.ascontiguousarray(x, dtype=np.float64))
-    return Fraction(total) + Fraction(error)
+@inline
+def _gap_at(slack, alpha, u):  # type: ignore[no-untyped-def]
+    return (u - alpha) * slack if slack > 0.0 else -alpha * slack
+
+
+@kernel
+def _row_sums(f, errors, near, alpha, costs, norms, c):  # type: ignore[no-untyped-def]
+    """Return hinge, its lower bound, gap, alpha, reach and blurred, each as a total and what adding up has lost."""
+    near_rows, near_slack, near_error = near
+    totals = np.zeros((6, 2))
+    k = 0
+    for i in range(f.size):
+        slack, plain = 1.0 - f[i], errors[i] + 4 * UNIT * (1.0 + abs(f[i]))
+        error = plain
+        if k < near_rows.size and near_rows[k] == i:
+            slack, error = near_slack[k], near_error[k]
+            k += 1
+        low, high = slack - error, slack + error
+        if costs[i] > 0.0:
+            if high > 0.0:
+                add_up(totals, 0, costs[i] * high)
+            if low > 0.0:
+                add_up(totals, 1, costs[i] * low)
+            u = c * costs[i]
+            at_low, at_high = _gap_at(low, alpha[i], u), _gap_at(high, alpha[i], u)
+            add_up(totals, 2, at_low if at_low > at_high else at_high)
+            if abs(slack) <= BLURRED * plain:
+                add_up(totals, 5, costs[i] * plain)
+        add_up(totals, 3, alpha[i])
+        add_up(totals, 4, alpha[i] * norms[i])
+    return totals
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """P_C(w) and D_C(alpha) over ``n_rows`` rows. ``relative_gap`` is (P - D)/P, and 0 where P = 0."""
+    """``primal`` >= P_C(w) and ``dual`` <= D_C(alpha) over ``n_rows`` rows.
+
+    ``unattainable`` is the part of the gap that float64 itself may be the cause of: rows on the margin to within the
+    rounding of their products with w.
+    """
 
     c: float
     primal: float
     dual: float
     n_rows: int
+    unattainable: float = 0.0
 
     @property
     def gap(self) -> float:
-        """P - D: how far, at most, P_C(w) is above the optimum."""
-        return self.primal - self.dual
+        """How far, at most, P_C(w) is above the optimum."""
+        return up(Fraction(self.primal) - Fraction(self.dual))
 
     @property
     def relative_gap(self) -> float:
-        """(P - D)/P."""
-        return self.gap / self.primal if self.primal > 0 else 0.0
+        """(P - D)/P, rounded up; 0 where P = 0. Where D < 0 that is above 1 and proves nothing."""
+        return up(1 - Fraction(self.dual) / Fraction(self.primal)) if self.primal > 0 else 0.0
 
 
-def certify(c: float, sums: Sums, w_square: float, w_alpha_square: float) -> Certificate:
-    """Return the certificate at C = ``c`` from the merged sums of all rows, |w|^2 and |w_alpha|^2."""
-    primal = Fraction(w_square) / 2 + Fraction(c) * sums.hinge
-    dual = sums.alpha - Fraction(w_alpha_square) / 2
-    return Certificate(c, float(primal), float(dual), sums.rows)
+def certify(c: float, sums: Sums, w_square: Fraction, features: int, apart: float) -> Certificate:
+    """Return the certificate at C = ``c`` from the merged sums of all rows.
+
+    ``w_square`` is |w|^2 as ``rounding.square`` gives it for so many ``features``, ``apart`` bounds |w - w_alpha|.
+    """
+    error, exact_c = Fraction(dot_error(features)), Fraction(c)
+    primal = w_square * (1 + error) / 2 + exact_c * sums.hinge
+    low = w_square * (1 - error) / 2 + exact_c * sums.hinge_low
+    gap = sums.gap + Fraction(apart) ** 2 / 2 + _FEASIBLE * (sums.alpha + exact_c * sums.hinge)
+    return Certificate(c, up(primal), down(low - gap), sums.rows, float(exact_c * sums.blurred))

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.jit import inline, kernel
-from pipeline.maths.ball import Ball, Span, ball_bounds, centre_products
+from pipeline.maths.ball import TINY, Ball, Span, ball_bounds, centre_products, not_below_zero
 from pipeline.maths.rounding import UNIT
 
 
@@ -39,48 +39,53 @@ def _share(zeta, kappa, slope, p):  # type: ignore[no-untyped-def]
 def _half_width(share, first, second, square_low, blur, floor):  # type: ignore[no-untyped-def]
     """Return the radius of the ball at that share; squared radii come widened, p^2 comes as a lower bound."""
     square = share * first + (1.0 - share) * second - share * (1.0 - share) * square_low
-    return math.sqrt(max(square, 0.0) + floor) + blur
+    return math.sqrt((0.0 if square < 0.0 else square) + floor) + blur
 
 
 @kernel
 def _intersect(a, b, norms, lengths, shape, lower, upper):  # type: ignore[no-untyped-def]
-    first, second, p, square_low, zeta, kappa, blur, size, floor = shape
+    unit, first, second, p, square_low, zeta, kappa, blur, size, floor = shape
     for i in range(a.size):
         if norms[i] == 0.0:
             continue
-        t = (a[i] - b[i]) / (p * norms[i])
+        norm = norms[i] * unit + TINY
+        t = (a[i] - b[i]) / (p * norm)
         t = min(1.0, max(-1.0, t))
         slope = t / math.sqrt(max(1.0 - t * t, 1e-300))
         allowance = (lengths[i] + 4) * (1.1 * UNIT)
-        fixed = norms[i] * size * allowance + 4 * UNIT * (abs(a[i]) + abs(b[i]))
+        fixed = norm * size * allowance + 4 * UNIT * (abs(a[i]) + abs(b[i]))
         share = _share(zeta, kappa, slope, p)
-        width = norms[i] * (1.0 + allowance) * _half_width(share, first, second, square_low, blur, floor) + fixed
-        lower[i] = max(lower[i], share * a[i] + (1.0 - share) * b[i] - width)
+        width = norm * (1.0 + allowance) * _half_width(share, first, second, square_low, blur, floor) + fixed
+        bound = share * a[i] + (1.0 - share) * b[i] - width
+        if bound > lower[i]:  # noqa: PLR1730 - a nan changes nothing
+            lower[i] = bound
         share = _share(zeta, -kappa, slope, p)
-        width = norms[i] * (1.0 + allowance) * _half_width(share, first, second, square_low, blur, floor) + fixed
-        upper[i] = min(upper[i], share * a[i] + (1.0 - share) * b[i] + width)
+        width = norm * (1.0 + allowance) * _half_width(share, first, second, square_low, blur, floor) + fixed
+        bound = share * a[i] + (1.0 - share) * b[i] + width
+        if bound < upper[i]:  # noqa: PLR1730
+            upper[i] = bound
 
 
 def intersection_bounds(
     one: Ball, two: Ball, span: Span, products: Sequence[np.ndarray], norms: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return bounds of z_i . w* over both balls, never looser than either ball's."""
-    lower, upper = ball_bounds(one, products, norms, lengths)
-    other_lower, other_upper = ball_bounds(two, products, norms, lengths)
-    np.maximum(lower, other_lower, out=lower)
-    np.minimum(upper, other_upper, out=upper)
+    lower, upper = ball_bounds(one, products, norms, lengths, span.unit)
+    other_lower, other_upper = ball_bounds(two, products, norms, lengths, span.unit)
+    np.fmax(lower, other_lower, out=lower)  # of a number and a nan, the number
+    np.fmin(upper, other_upper, out=upper)
     difference = tuple(a - b for a, b in zip(one.centre, two.centre, strict=True))
     square = span.square(difference)
     p, r1, r2 = math.sqrt(square), one.radius, two.radius
-    if p <= abs(r1 - r2) or p <= 1e-7 * (r1 + r2):
+    if not (p > abs(r1 - r2) and p > 1e-7 * (r1 + r2)):
         return lower, upper
-    first, second = (max(0.0, ball.radius_squared) + ball.slack for ball in (one, two))
+    first, second = (not_below_zero(ball.radius_squared) + ball.slack for ball in (one, two))
     scale = span.size(one.centre) + span.size(two.centre)
     blur = max(one.blur, two.blur) + span.blur(difference)
     uncertain = 16 * UNIT * scale * scale
     zeta = (square + second - first) / (2 * p)
-    kappa = math.sqrt(max(0.0, second - zeta * zeta))
+    kappa = math.sqrt(not_below_zero(second - zeta * zeta))
     floor = 8 * UNIT * (first + second + square)
-    shape = (first, second, p, max(0.0, square - uncertain), zeta, kappa, blur, scale, floor)
+    shape = (span.unit, first, second, p, not_below_zero(square - uncertain), zeta, kappa, blur, scale, floor)
     _intersect(centre_products(one, products), centre_products(two, products), norms, lengths, shape, lower, upper)
     return lower, upper

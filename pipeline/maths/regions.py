@@ -21,6 +21,11 @@ class Region:
     balls: tuple[Ball, ...]
     span: Span
 
+    @property
+    def radius(self) -> float:
+        """The first ball's radius, as a length."""
+        return self.balls[0].radius * self.span.unit
+
     def bounds(
         self, products: Sequence[np.ndarray], norms: np.ndarray, lengths: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +33,7 @@ class Region:
         if not self.balls:
             return np.full(norms.size, -np.inf), np.full(norms.size, np.inf)
         if len(self.balls) == 1:
-            return ball_bounds(self.balls[0], products, norms, lengths)
+            return ball_bounds(self.balls[0], products, norms, lengths, self.span.unit)
         one, two = self.balls
         return intersection_bounds(one, two, self.span, products, norms, lengths)
 
@@ -36,8 +41,9 @@ class Region:
 def region(ref: Reference, c: float, rule: str, cost_of_signs: float | None = None) -> Region:
     """Return what ``rule`` proves at C = ``c``.
 
-    bt2 and it want the vector sum c_i s_i z_i as the last one of the reference's span (see ``Reference.with_vector``)
-    and sum c_i s_i. gap is the reference's own ball, which exists at its own C only: elsewhere it proves nothing.
+    bt2 and it want the vector C_ref sum c_i s_i z_i as the last one of the reference's span (see
+    ``Reference.with_vector``) and sum c_i s_i. gap is the reference's own ball, which exists at its own C only:
+    elsewhere it proves nothing.
     """
     if rule == "none" or (rule == "gap" and c != ref.c):
         return Region((), ref.span)

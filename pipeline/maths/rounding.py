@@ -7,13 +7,19 @@ of the terms' absolute values of the exact result (Higham, Accuracy and Stabilit
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from pipeline.errors import SpecError
 from pipeline.jit import inline, kernel
 
 UNIT = 2.0**-53
+LEAST_NORMAL = 2.0**-1022  # below it a product is rounded by up to half of its last bit, 2^-1075, not by a share
+UNDERFLOW = 2.0**-1040  # more than the underflows of one term can add up to over 2^31 features, in the Euclidean norm
+PLAIN = 1e-250, 1e250  # a product of norms in this range: neither it nor what rounding does to it under- or overflows
 
 
 def gamma(terms: Any) -> Any:
@@ -38,19 +44,75 @@ def _add(total, error, value):  # type: ignore[no-untyped-def]
     return new, error + ((value - new) + total)
 
 
-@kernel
-def compensated_sum(x):  # type: ignore[no-untyped-def]
-    """Return (s, e) with s + e = sum(x) to about twice the working precision."""
-    total, error = 0.0, 0.0
-    for value in x:
-        total, error = _add(total, error, value)
-    return total, error
+@inline
+def add_up(totals, k, value):  # type: ignore[no-untyped-def]
+    """Add a value to the k-th of some sums, each a total and its error so far."""
+    totals[k, 0], totals[k, 1] = _add(totals[k, 0], totals[k, 1], value)
 
 
 @kernel
 def compensated_dot(x, y):  # type: ignore[no-untyped-def]
-    """Return x . y with an error of at most about 2 u |x| |y|, whatever the length."""
+    """Return x . y with an error of at most ``dot_error`` times |x| |y|, unless products under- or overflow."""
     total, error = 0.0, 0.0
     for k in range(x.size):
         total, error = _add(total, error, x[k] * y[k])
     return total + error
+
+
+def dot_error(size: int) -> float:
+    """Bound the error of ``inner`` for vectors of ``size`` entries, as a share of |x| |y|.
+
+    The products' rounding and the result's are a unit each; the compensated sum adds its second order (Neumaier 1974).
+    """
+    return float(3 * UNIT + gamma(float(size)) ** 2)
+
+
+def inner(x: np.ndarray, y: np.ndarray, sizes: float) -> Fraction:
+    """Return x . y at any magnitude; ``sizes`` is about |x| |y|."""
+    if PLAIN[0] < sizes < PLAIN[1]:
+        return Fraction(compensated_dot(x, y))
+    one, other = exponent(x), exponent(y)
+    found = Fraction(compensated_dot(np.ldexp(x, -one), np.ldexp(y, -other)))
+    return found * Fraction(2) ** (one + other)
+
+
+def square(x: np.ndarray) -> Fraction:
+    """Return |x|^2 at any magnitude."""
+    plain = float(compensated_dot(x, x))
+    return Fraction(plain) if PLAIN[0] < plain < PLAIN[1] else inner(x, x, math.nan)
+
+
+def exponent(x: np.ndarray) -> int:
+    """Return k with max |x_j| < 2^k, at most twice that far; 0 for a zero vector."""
+    largest = max(float(x.max(initial=0.0)), -float(x.min(initial=0.0)))
+    if not math.isfinite(largest):
+        raise SpecError("a vector of the path is beyond float64's range; scale the features")
+    return math.frexp(largest)[1]
+
+
+def nearest(q: Fraction) -> float:
+    """Return the float64 nearest to an exact number, infinite where that is beyond the range."""
+    try:
+        return float(q)
+    except OverflowError:
+        return math.inf if q > 0 else -math.inf
+
+
+def up(q: Fraction) -> float:
+    """Return the least float64 that is at least ``q``."""
+    found = nearest(q)
+    enough = found == math.inf or (found > -math.inf and Fraction(found) >= q)
+    return found if enough else math.nextafter(found, math.inf)
+
+
+def down(q: Fraction) -> float:
+    """Return the largest float64 that is at most ``q``."""
+    return -up(-q)
+
+
+def root(q: Fraction) -> float:
+    """Return the square root of an exact number >= 0 to within 2 units, at any magnitude."""
+    if q <= 0:
+        return 0.0
+    half = (q.numerator.bit_length() - q.denominator.bit_length()) // 2
+    return math.ldexp(math.sqrt(q / Fraction(4) ** half), half)

@@ -5,7 +5,7 @@ With rho = C/C_ref (Ogawa et al. 2014; passes over the data beyond the one that 
     gap   (w, alpha) at C_ref = C itself: the dynamic ball, radius^2 = gap when w = w_alpha            0 passes
     bt1   (w, rho alpha): the paper's ball test 1, which is also the DVI test                          0 passes
     bt2   (w, u_i s_i) with s_i = [m1 . z_i < 1]: ball test 2, s-hat from the centre m1 of bt1
-          its vector v = sum c_i s_i z_i is summed in the certifying pass (rho may be a guess: any     1 pass over
+          its vector C_ref sum c_i s_i z_i is summed in the certifying pass (rho may be a guess: any   1 pass over
           feasible s is safe); the products z_i . v of undecided rows need the pass counted here       undecided rows
     it    the intersection of the balls of bt1 and bt2                                                 the same pass
 
@@ -14,13 +14,16 @@ Every rule is O(nonzeros): the products, and a few operations a row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from pipeline.maths.ball import Ball, Combination, Span, drift_of_sum, pair_ball
 from pipeline.maths.certificate import Certificate, Sums, certify
+from pipeline.maths.rounding import nearest, root, square
 
 
 @dataclass(frozen=True)
@@ -36,22 +39,20 @@ class Reference:
     span: Span
     w: Combination
     w_alpha: Combination
+    certificate: Certificate
 
     @cached_property
-    def plain_sums(self) -> tuple[float, float, float]:
-        """The sums as float64: hinge sum, sum of alpha, and the bound on the hinge sum's rounding."""
-        return float(self.sums.hinge), float(self.sums.alpha), float(self.sums.hinge_error)
+    def energies(self) -> tuple[float, float]:
+        """C xi (an upper bound) and sum alpha, in the span's units."""
+        return self.energy(Fraction(self.c) * self.sums.hinge), self.energy(self.sums.alpha)
 
-    @property
-    def certificate(self) -> Certificate:
-        """The certificate of the pair at its own C."""
-        return certify(self.c, self.sums, self.span.square(self.w), self.span.square(self.w_alpha))
+    def energy(self, q: Fraction) -> float:
+        """Return a square of a length in units."""
+        return nearest(q / Fraction(self.span.unit) ** 2)
 
-    def with_vector(self, square: float, products: np.ndarray, drift: float) -> Reference:
-        """Return the reference with one more vector in its span: its |v|^2, its products with the others, its drift."""
-        last = (*(float(p) for p in products), square)
-        gram = (*((*row, p) for row, p in zip(self.span.gram, last, strict=False)), last)
-        span = Span(gram, (*self.span.drift, drift))
+    def with_vector(self, v: np.ndarray, others: Sequence[np.ndarray], drift: float) -> Reference:
+        """Return the reference with one more vector in its span, after ``others``; ``drift`` bounds its rounding."""
+        span = self.span.with_vector(v, others, drift)
         return replace(self, span=span, w=(*self.w, 0.0), w_alpha=(*self.w_alpha, 0.0))
 
 
@@ -62,10 +63,16 @@ def reference(
 
     ``drift`` bounds what rounding has done to w_alpha; the default is that of one sum over all rows.
     """
-    drift = drift_of_sum(float(sums.reach), sums.rows) if drift is None else drift
+    drift = drift_of_sum(nearest(sums.reach), sums.rows) if drift is None else drift
+    own = square(w)
+    energy = own / 2 + Fraction(c) * sums.hinge
+    unit = 2.0 ** ((energy.numerator.bit_length() - energy.denominator.bit_length()) // 2) if energy > 0 else 1.0
     if w_alpha is None:
-        return Reference(c, sums, Span.of([w], [drift]), (1.0,), (1.0,))
-    return Reference(c, sums, Span.of([w, w_alpha], [0.0, drift]), (1.0, 0.0), (0.0, 1.0))
+        found = certify(c, sums, own, w.size, drift)
+        return Reference(c, sums, Span.of([w], [drift], unit), (1.0,), (1.0,), found)
+    apart = w - w_alpha
+    found = certify(c, sums, own, w.size, drift + root(square(apart)) * (1 + 1e-12))
+    return Reference(c, sums, Span.of([w, w_alpha], [0.0, drift], unit), (1.0, 0.0), (0.0, 1.0), found)
 
 
 def bt1(ref: Reference, c: float) -> Ball:
@@ -76,8 +83,8 @@ def bt1(ref: Reference, c: float) -> Ball:
     """
     rho = c / ref.c
     scaled = tuple(rho * a for a in ref.w_alpha)
-    hinge, alpha_sum, error = ref.plain_sums
-    return pair_ball(ref.span, ref.w, scaled, c * hinge, rho * alpha_sum, c * error)
+    loss, alpha_sum = ref.energies
+    return pair_ball(ref.span, ref.w, scaled, rho * loss, rho * alpha_sum)
 
 
 def gap_ball(ref: Reference) -> Ball:
@@ -91,10 +98,11 @@ def signs(first: np.ndarray) -> np.ndarray:
 
 
 def bt2(ref: Reference, c: float, cost_of_signs: float) -> Ball:
-    """Return the ball of (w, u_i s_i) at C = ``c``: the last vector of the span is v = sum c_i s_i z_i.
+    """Return the ball of (w, u_i s_i) at C = ``c``: the last vector of the span is C_ref sum c_i s_i z_i.
 
     ``cost_of_signs`` is sum c_i s_i. Any s in [0, 1] is feasible, whatever C it was chosen for.
     """
-    w_alpha = (*([0.0] * (len(ref.w) - 1)), c)
-    hinge, _, error = ref.plain_sums
-    return pair_ball(ref.span, ref.w, w_alpha, c * hinge, c * cost_of_signs, c * error)
+    rho = c / ref.c
+    w_alpha = (*([0.0] * (len(ref.w) - 1)), rho)
+    signed = ref.energy(Fraction(c) * Fraction(cost_of_signs))
+    return pair_ball(ref.span, ref.w, w_alpha, rho * ref.energies[0], signed)

@@ -1,10 +1,11 @@
 """A rule applied to rows in memory, from reference to verdicts: the streaming passes in one place, to read and to test.
 
-First f_i = z_i . w for all rows and the sums; for bt2 and it also v = sum c_i s_i z_i, with the paper's s, and z_i . v.
+First f_i = z_i . w for all rows and the sums; for bt2 and it also v = C sum c_i s_i z_i (the paper's s) and z_i . v.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from pipeline.maths.ball import centre_products, drift_of_sum
 from pipeline.maths.certificate import sums_of
 from pipeline.maths.problem import Matrix
 from pipeline.maths.regions import region
-from pipeline.maths.rounding import compensated_dot
+from pipeline.maths.rounding import root, square
 from pipeline.maths.rules import Reference
 from pipeline.maths.verdicts import verdicts
 
@@ -61,8 +62,8 @@ def refer(rows: Rows, c: float, w: np.ndarray, alpha: np.ndarray, w_alpha: np.nd
     problem.check_feasible(alpha, rows.costs, c)
     w_alpha = problem.combination(rows.z, alpha) if w_alpha is None else w_alpha
     f = problem.margins(rows.z, w)
-    size = float(np.sqrt(compensated_dot(w, w)))
-    sums = sums_of(f, alpha, rows.costs, rows.norms, rows.lengths, size)
+    size = root(square(w)) * (1 + 1e-12)
+    sums = sums_of(c, f, alpha, rows.costs, rows.norms, rows.lengths, size)
     if w_alpha is w:
         return Pair(rules.reference(c, sums, w), (w,), (f,))
     g = problem.margins(rows.z, w_alpha)
@@ -78,10 +79,10 @@ def screen(rows: Rows, pair: Pair, c: float, rule: str = "it") -> Screened:
         raise ValueError(f"C = {c!r} is below the reference's {ref.c!r}; alpha may not be feasible there")
     if rule in ("bt2", "it"):
         s = rules.signs(centre_products(rules.bt1(ref, c), products))
-        v = problem.combination(rows.z, rows.costs * s)
-        chosen = float(np.sum(rows.costs * s))
-        drift = drift_of_sum(float(np.sum(rows.costs * s * rows.norms)), rows.costs.size)
-        ref = ref.with_vector(compensated_dot(v, v), np.array([compensated_dot(v, x) for x in pair.vectors]), drift)
+        upper = ref.c * rows.costs * s
+        v = problem.combination(rows.z, upper)
+        chosen = math.fsum(rows.costs * s)
+        ref = ref.with_vector(v, pair.vectors, drift_of_sum(float(np.sum(upper * rows.norms)), rows.costs.size + 2))
         products = (*products, problem.margins(rows.z, v))
     lower, upper = region(ref, c, rule, chosen).bounds(products, rows.norms, rows.lengths)
     return Screened(lower, upper, verdicts(lower, upper))

@@ -226,7 +226,7 @@ class Nights:
             undecided = sum(int((part.verdicts == KEEP).sum()) for part in found.parts())
             held = arrays.held_out()
             scored = scores(arrays.products[0][held], arrays.labels[held]) if held.size else None
-            certificate = found.reference.certificate
+            certificate = found.proof.point.certificate
         return Yesterday(1 - undecided / max(1, arrays.trained), certificate.relative_gap, scored)
 
 

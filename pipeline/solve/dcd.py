@@ -35,6 +35,7 @@ DEAR_STEP, LATE_STEP = 0.5, 12  # where a step costs more than so many sweeps it
 DENSE_SHARE = 0.25  # what a value of a dense row costs, in nonzeros of sparse ones
 NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and steps cost besides nonzeros, in nonzeros
 LOOK_AGAIN, LEAST_WORK = 0.1, 10.0  # the estimate is checked once it has fallen so far, after so many passes' work
+MOST_HOLLOW = 12  # looks in a row at which neither gap nor dual is better: rounding, or a target out of reach
 RAY_REACH = 30.0  # the ray is searched once the gap at w_alpha is within this factor of the target
 
 
@@ -80,6 +81,7 @@ class Descent:
         self.sweeps, self.work, self.n_free = 0, 0.0, 0
         self.next_scaling = 0 if alpha.any() else 2
         self.caution, self.gap, self.looked, self.lowest, self.quiet = 0.7, np.inf, 0.0, np.inf, 0
+        self.best_gap, self.best_dual, self.hollow = np.inf, -np.inf, 0
 
     @property
     def alpha(self) -> np.ndarray:
@@ -104,11 +106,21 @@ class Descent:
             on_ray, scale = self._ray(self.duals.size)
             if on_ray <= target_gap:
                 gap, w, solver = on_ray, scale * self.w, "dcd+ray"
+        self._take_note(gap)
         if not np.isfinite(gap):
             outcome, detail = "failed", "the gap is not finite (values too large)"
         elif gap <= target_gap:
             outcome, detail = "converged", ""
+        elif self.hollow >= MOST_HOLLOW:
+            outcome, detail = "stalled", "neither gap nor dual value gets better"
         return Solution(self.alpha, w, gap, outcome, self.sweeps, solver, detail)
+
+    def _take_note(self, gap: float) -> None:
+        """Count the looks since gap or dual value were better by their share; the gap goes up and down meanwhile."""
+        dual = float(self.duals["alpha"].sum()) - float(self.w @ self.w) / 2
+        better = gap < 0.98 * self.best_gap or dual > self.best_dual + 1e-3 * gap
+        self.hollow = 0 if better else self.hollow + 1
+        self.best_gap, self.best_dual = min(self.best_gap, gap), max(self.best_dual, dual)
 
     def advance(self, target_gap: float, deadline: float, most_sweeps: int) -> None:
         """Sweep until it is time to compute the gap."""

@@ -14,8 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 
+from pipeline.errors import SpecError
 from pipeline.maths import problem
+from pipeline.maths.ball import drift_of_sum
 from pipeline.maths.certificate import Certificate, certify, sums_of
+from pipeline.maths.rounding import square
+from pipeline.maths.slack import near_margin
 
 
 def exact_certificate(z, costs, c, w, alpha):
@@ -26,29 +30,83 @@ def exact_certificate(z, costs, c, w, alpha):
     hinge = sum(Fraction(float(k)) * max(Fraction(0), 1 - m) for k, m in zip(costs, f, strict=True))
     w_alpha = [sum(ai * row[j] for ai, row in zip(a, rows, strict=True)) for j in range(z.shape[1])]
     primal = sum(v * v for v in w_exact) / 2 + Fraction(c) * hinge
-    return float(primal), float(sum(a) - sum(v * v for v in w_alpha) / 2)
+    return primal, sum(a) - sum(v * v for v in w_alpha) / 2
 
 
-def partial(z, costs, w, alpha, rows):
+def partial(z, costs, c, w, alpha, rows):
     norms, lengths = problem.row_norms(z[rows]), problem.row_lengths(z[rows])
-    f = problem.margins(z[rows], w)
-    return sums_of(f, alpha[rows], costs[rows], norms, lengths, float(np.linalg.norm(w)))
+    f, size = problem.margins(z[rows], w), float(np.linalg.norm(w)) * (1 + 1e-12)
+    some = sp.csr_array(z[rows])
+    matrix = some.indptr, some.indices, some.data, np.ones(f.size, np.int8)
+    near = near_margin(matrix, norms, w, f, size)
+    return sums_of(c, f, alpha[rows], costs[rows], norms, lengths, size, near)
 
 
-@given(seed=st.integers(0, 2**32), n=st.integers(1, 30), d=st.integers(1, 6), c=st.floats(1e-4, 1e4))
-def test_it_equals_exact_arithmetic(seed, n, d, c):
+def certificate_of(z, costs, c, w, alpha):
+    w_alpha = problem.combination(z, alpha)
+    drift = drift_of_sum(float(alpha @ problem.row_norms(z)), len(alpha))
+    apart = float(np.linalg.norm(w - w_alpha)) * (1 + 1e-12) + drift
+    return certify(c, partial(z, costs, c, w, alpha, slice(None)), square(w), w.size, apart)
+
+
+@pytest.mark.attack
+@given(
+    seed=st.integers(0, 2**32), n=st.integers(1, 30), d=st.integers(1, 6), c=st.floats(1e-4, 1e4), near=st.booleans()
+)
+def test_it_holds_in_exact_arithmetic_and_is_tight(seed, n, d, c, near):
     rng = np.random.default_rng(seed)
     z, costs = rng.standard_normal((n, d)), 10.0 ** rng.uniform(-3, 3, n)
-    w, alpha = rng.standard_normal(d), c * costs * rng.random(n)
-    w_alpha = z.T @ alpha
-    found = certify(c, partial(z, costs, w, alpha, slice(None)), float(w @ w), float(w_alpha @ w_alpha))
+    w, alpha = rng.standard_normal(d), c * costs * rng.choice([0.0, 0.3, 1.0], n)
+    if near:  # margins within a few roundings of 1
+        z /= np.where(np.abs(z @ w) > 1e-3, z @ w, 1.0)[:, None]
+    found = certificate_of(z, costs, c, w, alpha)
     primal, dual = exact_certificate(z, costs, c, w, alpha)
-    reach = float(alpha @ np.linalg.norm(z, axis=1))  # w_alpha may cancel: it is known to about 1e-16 of this
-    size = alpha.sum() + w_alpha @ w_alpha + n * np.linalg.norm(w_alpha) * reach * 1e-2
-    assert found.primal == pytest.approx(primal, rel=1e-13)
-    assert found.dual == pytest.approx(dual, abs=1e-13 * size)
-    assert found.primal >= found.dual - 1e-13 * size
+    assert Fraction(found.primal) >= primal
+    assert Fraction(found.dual) <= dual
+    reach = float(alpha @ np.linalg.norm(z, axis=1))  # w_alpha is known to about 1e-16 of this
+    assert float(Fraction(found.primal) - primal) <= 1e-13 * float(primal) * (1 + np.linalg.norm(z) * np.linalg.norm(w))
+    size = found.gap + float(primal) + reach * np.linalg.norm(w)
+    assert float(dual - Fraction(found.dual)) <= 1e-11 * size * (1 + np.linalg.norm(z)) + n * 1e-15 * reach**2
+    assert found.gap >= 0
     assert found.n_rows == n
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("scale", [1.0, 1e5, 1e7, 1e100, 1e-100])
+def test_rows_on_the_margin_of_unscaled_separable_data(scale):
+    """Their rounding, times C, exceeds the gap: a certificate that leaves it out is far too good."""
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal(5) / scale
+    z = rng.standard_normal((60, 5)) * scale
+    z /= (z @ w)[:, None]
+    c, costs, alpha = 1e20 / scale**2, np.ones(60), np.full(60, 1e-2 / scale**2)
+    found = certificate_of(z, costs, c, w, alpha)
+    primal, dual = exact_certificate(z, costs, c, w, alpha)
+    assert Fraction(found.primal) >= primal
+    assert Fraction(found.dual) <= dual
+    assert found.primal <= float(primal) * (1 + 1e-6)
+    assert found.unattainable > float(primal) * 1e-3
+
+
+@pytest.mark.attack
+def test_slacks_near_the_margin_are_almost_exact():
+    rng = np.random.default_rng(1)
+    w = rng.standard_normal(40)
+    z = rng.standard_normal((200, 40)) * 10.0 ** rng.uniform(-6, 6, (200, 40))
+    z /= (z @ w)[:, None]
+    norms, some = np.linalg.norm(z, axis=1), sp.csr_array(z)
+    labels = rng.choice(np.array([-1, 1], np.int8), 200)
+    matrix = some.indptr, some.indices, labels[some.nonzero()[0]] * some.data, labels
+    near = near_margin(matrix, norms, w, z @ w, float(np.linalg.norm(w)) * (1 + 1e-12))
+    assert near.rows.size == 200
+    for k, i in enumerate(near.rows):
+        exact = 1 - sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(z[i], w, strict=True))
+        assert abs(Fraction(float(near.slack[k])) - exact) <= Fraction(float(near.error[k]))
+        assert near.error[k] <= 1e-15 * abs(near.slack[k]) + 1e-27 * (1 + norms[i] * np.linalg.norm(w))
+    other = near_margin(matrix, norms, 2 * w, 2 * (z @ w), 2 * float(np.linalg.norm(w)))
+    assert set(other.rows) == set(
+        np.flatnonzero(np.abs(1 - 2 * (z @ w)) <= 2.0**26 * 42 * 2.0**-53 * norms * 2 * np.linalg.norm(w) * (1 + 1e-6))
+    )
 
 
 @given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 50), max_size=8))
@@ -57,12 +115,12 @@ def test_merging_is_associative_to_the_bit(seed, cuts):
     z, costs, w = rng.standard_normal((50, 4)), rng.uniform(0.1, 2, 50), rng.standard_normal(4)
     alpha = costs * rng.random(50)
     edges = [0, *sorted(cuts), 50]
-    parts = [partial(z, costs, w, alpha, slice(a, b)) for a, b in pairwise(edges)]
+    parts = [partial(z, costs, 1.0, w, alpha, slice(a, b)) for a, b in pairwise(edges)]
     left = reduce(lambda a, b: a + b, parts)
     right = reduce(lambda a, b: b + a, reversed(parts))
     assert left == right
-    whole = partial(z, costs, w, alpha, slice(None))
-    assert float(left.hinge) == pytest.approx(float(whole.hinge), rel=1e-15)
+    whole = partial(z, costs, 1.0, w, alpha, slice(None))
+    assert float(left.hinge) == pytest.approx(float(whole.hinge), rel=1e-14)
     assert float(left.alpha) == pytest.approx(float(whole.alpha), rel=1e-15)
 
 
@@ -70,8 +128,16 @@ def test_sums_survive_many_magnitudes():
     """A naive sum loses the small terms; fsum is the judge."""
     alpha = np.concatenate([[1e16], np.ones(1000), [-0.0, 1e-8]])
     n = alpha.size
-    sums = sums_of(np.full(n, 2.0), alpha, np.ones(n), np.ones(n), np.ones(n, int), 1.0)
+    sums = sums_of(1e16, np.full(n, 2.0), alpha, np.ones(n), np.ones(n), np.ones(n, int), 1.0)
     assert float(sums.alpha) == math.fsum(alpha)
+
+
+@pytest.mark.attack
+def test_what_is_beyond_float64_is_one_line():
+    ones = np.ones(2)
+    for f, c in ((np.array([np.inf, 0.0]), 1.0), (np.array([-1e200, 0.0]), 1e200)):
+        with pytest.raises(SpecError, match="scale the features"):
+            sums_of(c, f, ones, ones, ones, np.ones(2, int), 1.0)
 
 
 def test_real_data_sparse_and_dense():
@@ -81,11 +147,10 @@ def test_real_data_sparse_and_dense():
     found = []
     for z in (problem.rows_of(x, y), problem.rows_of(sp.csr_array(x), y)):
         w_alpha = problem.combination(z, alpha)
-        sums = partial(z, costs, w, alpha, slice(None))
-        found.append(certify(0.5, sums, float(w @ w), float(w_alpha @ w_alpha)))
+        found.append(certificate_of(z, costs, 0.5, w, alpha))
         assert found[-1].primal == pytest.approx(problem.primal(w, problem.margins(z, w), costs, 0.5), rel=1e-13)
-        assert found[-1].dual == pytest.approx(problem.dual(alpha, w_alpha), rel=1e-12)
-    assert found[0].relative_gap == pytest.approx(found[1].relative_gap, rel=1e-12)
+        assert found[-1].dual == pytest.approx(problem.dual(alpha, w_alpha), rel=1e-11)
+    assert found[0].relative_gap == pytest.approx(found[1].relative_gap, rel=1e-11)
 
 
 def test_it_is_frozen_and_relative_gap_is_p_minus_d_over_p():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from pipeline.maths.ball import Ball, Span, ball_bounds
-from pipeline.maths.rounding import UNIT, compensated_dot, compensated_sum, product_error
+from pipeline.maths.intersection import intersection_bounds
+from pipeline.maths.rounding import UNIT, compensated_dot, down, inner, product_error, root, square, up
 from pipeline.maths.screening import Rows, refer, screen
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO, screened_share, screening_rate, verdicts
 
@@ -73,11 +75,45 @@ def test_a_reference_that_claims_no_gap_is_still_not_trusted_beyond_rounding():
 
 
 def test_compensated_sums():
-    x = np.array([1e100, 1.0, -1e100, 1e-30])
-    total, error = compensated_sum(x)
-    assert Fraction(total) + Fraction(error) == Fraction(1.0) or total + error == 1.0
+    assert compensated_dot(np.array([1e100, 1.0, -1e100, 1e-30]), np.ones(4)) == 1.0
     y = np.random.default_rng(0).standard_normal(10_000)
     assert abs(Fraction(float(compensated_dot(y, y))) - exact_dot(y, y)) <= Fraction(float(4 * UNIT * (y @ y)))
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("decade", [-300, -160, -100, 0, 100, 160, 300])
+def test_squares_and_products_at_any_magnitude(decade):
+    rng = np.random.default_rng(decade + 400)
+    x, y = rng.standard_normal(50) * 10.0**decade, rng.standard_normal(50)
+    for a, b in ((x, x), (x, y), (y, x)):
+        sizes = root(square(a)) * root(square(b))
+        exact = exact_dot(a, b)
+        scale = Fraction(float(np.abs(a).max())) * Fraction(float(np.abs(b).max())) * 50
+        assert abs(inner(a, b, sizes) - exact) <= scale * Fraction(3 * UNIT)
+    assert root(square(x)) == pytest.approx(np.linalg.norm(x / 10.0**decade) * 10.0**decade, rel=1e-14)
+
+
+@pytest.mark.attack
+def test_directed_rounding():
+    for q in (Fraction(1, 3), Fraction(-1, 3), Fraction(1, 2), Fraction(1, 10**400), Fraction(0), Fraction(10**400)):
+        assert down(q) <= q <= up(q)
+        assert up(q) in (down(q), math.nextafter(down(q), math.inf))
+    assert (up(Fraction(1, 10**400)), down(Fraction(1, 10**400))) == (5e-324, 0.0)
+    assert (down(Fraction(10**400)), up(Fraction(10**400))) == (np.finfo(float).max, np.inf)
+
+
+@pytest.mark.attack
+def test_an_overflow_in_a_ball_decides_nothing():
+    """max(0.0, nan) is 0.0: a radius that is not a number became none at all."""
+    for wrong in (np.nan, np.inf):
+        lower, upper = ball_bounds(Ball((1.0,), wrong, 0.0, 0.0, 1.0), (np.array([5.0, -5.0]),), np.ones(2), np.ones(2))
+        assert verdicts(lower, upper).tolist() == [KEEP, KEEP]
+    span = Span(((1e200, np.inf), (np.inf, 1e200)), (0.0, 0.0))
+    assert not span.square((1e200, -1e200)) < np.inf
+    one, two = Ball((1.0, 0.0), 1.0, 0.0, 0.0, 1.0), Ball((0.0, 1.0), np.nan, np.nan, 0.0, 1.0)
+    lower, upper = intersection_bounds(one, two, span, (np.array([3.0]),) * 2, np.ones(1), np.ones(1))
+    assert 1.9 < lower[0] < 2.0
+    assert 4.0 < upper[0] < 4.1
 
 
 def test_verdicts_and_rates():

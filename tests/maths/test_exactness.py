@@ -1,0 +1,51 @@
+"""The exactness script finds nothing wrong in a few problems, and would find it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.exact_oracle import dot, optimum
+from tests.exactness import Judge, one, through_the_door
+from tests.oracle import solve
+
+pytestmark = pytest.mark.attack
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_few_hundred_problems(tmp_path):
+    judge = Judge()
+    for number in range(300):
+        one(1, number, judge)
+    for number in range(3):
+        through_the_door(1, number, judge, tmp_path)
+    assert not judge.wrong
+    assert judge.tried["decided"] > 500
+    assert judge.tried["certificates"] > 250
+    assert judge.tried["runs"] >= 1
+
+
+def test_it_would_find_a_wrong_verdict_and_a_wrong_certificate():
+    judge = Judge()
+    judge.verdicts(
+        np.array([1, 2, 0, 1, 2]), [Fraction(2), Fraction(0), Fraction(1), Fraction(1), Fraction(9, 8)], "planted"
+    )
+    assert len(judge.wrong) == 2
+    exact = Fraction(2), Fraction(1)
+    for said in ((2.0, 1.0, 0.5), (2.0, 0.5, 0.75)):
+        judge.certificate(said, exact, "true")
+    for said in ((1.9, 1.0, 0.5), (2.0, 1.1, 0.5), (2.0, 1.0, 0.4), (2.0, 1.0, -0.1)):
+        judge.certificate(said, exact, "planted")
+    assert len(judge.wrong) == 6
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_exact_optimum_is_the_other_oracle_s(seed):
+    rng = np.random.default_rng(seed)
+    z, c = rng.integers(-4, 5, (6, 3)), float(rng.uniform(0.01, 2))
+    w, alpha = optimum(z.tolist(), [Fraction(c)] * 6)
+    np.testing.assert_allclose([float(v) for v in w], solve(z.astype(float), c).w.astype(float), atol=1e-6)
+    assert all(0 <= a <= c for a in alpha)
+    assert [dot(alpha, column) for column in z.T.tolist()] == w
