@@ -13,6 +13,7 @@ import pytest
 
 from pipeline.data.compact import compact
 from pipeline.data.dataset import open_shards
+from pipeline.data.directory import existing_directory
 from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.data.journal import JOURNAL
 from pipeline.data.manifest import MANIFEST, Manifest, read_manifest
@@ -154,7 +155,7 @@ def compact_and_die(event: int, out: str) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(watch)
-    compact(out, groups=[[name(0), name(1)], [name(2), name(3)]])
+    compact(out, groups=[[name(0), name(1)]])
     sys.exit(0)
 
 
@@ -171,13 +172,13 @@ def test_killed_at_every_operation_on_files(out, tmp_path):
         server.start(compact_and_die, event, str(out))
         code = server.left()
         states.add((tuple(names(out)), (out / JOURNAL).exists()))
-        assert open_shards(out, full_check=True).fingerprint == before.fingerprint
-        compact(out)
+        with existing_directory(out):
+            pass  # the next writer ends what was not ended
         same_rows(before, rows, out)
     server.close()
     assert code == 0
     assert event > 15
-    old, new = tuple(name(k) for k in range(6)), (name(6), name(7), name(4), name(5))
+    old, new = tuple(name(k) for k in range(6)), (name(6), *(name(k) for k in range(2, 6)))
     assert states == {(old, False), (old, True), (new, True), (new, False)}
 
 
