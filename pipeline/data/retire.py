@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,18 +24,17 @@ def retire(out: str | Path, names: Collection[str]) -> Manifest:
             raise DatasetError(f"{out}: all {len(old.shards)} shards would be retired; choose a longer window")
         if len(kept) == len(old.shards):
             return old
-        manifest = replace(old, shards=kept, sources=_still_there(old, names))
+        gone, first = list[tuple[int, int]](), 0
+        for shard in old.shards:
+            gone += [(first, first + shard.rows)] if shard.name in names else []
+            first += shard.rows
+        manifest = replace(old, shards=kept, sources=still_there(old, gone))
         directory.finish(manifest)
     return manifest
 
 
-def _still_there(old: Manifest, names: Collection[str]) -> tuple[SourceInfo, ...]:
-    """Return the sources with the rows they still have, those without any left out."""
-    gone, first = [], 0
-    for shard in old.shards:
-        if shard.name in names:
-            gone.append((first, first + shard.rows))
-        first += shard.rows
+def still_there(old: Manifest, gone: Sequence[tuple[int, int]]) -> tuple[SourceInfo, ...]:
+    """Return the sources with the rows they still have without these ranges, those without any left out."""
     sources, first = [], 0
     for source in old.sources:
         last = first + source.rows

@@ -70,7 +70,7 @@ def plan_intake(job: Job, ledger: Ledger, night: str, today: date) -> Plan:
     oldest, names = calendar.oldest, {entry.name for entry in there}
     retire = [e for e in ledger.entries.values() if e.shards and oldest is not None and e.aged_from < oldest]
     gone = [entry.name for entry in ledger.quarantined() if entry.name not in names and not entry.shards]
-    return Plan(add, enter, touched, retire, list(ledger.superseded), gone)
+    return Plan(add, enter, touched, retire, [*ledger.superseded, *ledger.shared.leaving], gone)
 
 
 def _changed(there: list[Entry], job: Job, ledger: Ledger, calendar: Calendar) -> Iterator[Entry]:

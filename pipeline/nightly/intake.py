@@ -1,13 +1,17 @@
 """Intake: new files become shards of the data set, files older than the window leave it.
 
-Every file is an append of its own, so that one that cannot be read spoils nothing but itself. Doing it twice, or going
-on after being killed anywhere, gives the same data set: what is done is read off the ledger and the manifest.
+Every file is an append of its own, so that one that cannot be read spoils nothing but itself; the small shards of a day
+are then merged, so that a pass over them stays cheap. Doing it twice, or going on after being killed anywhere, gives
+the same data set: what is done is read off the ledger and the manifest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from pipeline.data.compact import compact
+from pipeline.data.cut import cut
 from pipeline.data.ingest import ingest
 from pipeline.data.manifest import MANIFEST, Manifest, read_manifest
 from pipeline.data.retire import retire
@@ -50,6 +54,11 @@ class Intake:
         if gone:
             retire(self.store.shards, gone)
             self.settle()
+        shared = self.ledger.shared
+        if shared.leaving:
+            cut(self.store.shards, {shard: shared.ranges(shard) for shard in shared.leaving}, self._replacing)
+            self.settle()
+        self._compact()
 
     def _add(self, entry: Entry) -> None:
         """Append a file; one that cannot be read is entered as such and leaves the data set as it was."""
@@ -64,6 +73,20 @@ class Intake:
             self.ledger.put(replace(entry, status=_status(error), note=_note(error)))
             return
         self.settle()
+
+    def _compact(self) -> None:
+        """Make few shards of the many that a day of small files brings; who says how many rows one has gets that."""
+        if self.job.reading.rows_per_shard is None and self._manifest() is not None:
+            size = self.job.reading.shard_bytes
+            compact(self.store.shards, self.ledger.days(), size, self._replacing, self.listen)
+            self.settle()
+
+    def _replacing(self, merged: Mapping[str, tuple[str, ...]]) -> None:
+        """Write down which shards replace which, before they do."""
+        manifest = self._manifest()
+        assert manifest is not None
+        self.ledger.shared.plan(merged, self.ledger.owners(manifest))
+        self.ledger.save()
 
     def _manifest(self) -> Manifest | None:
         return read_manifest(self.store.shards) if (self.store.shards / MANIFEST).is_file() else None

@@ -10,7 +10,8 @@ has changed (the reading, its permissions, the calendar), or until an operator s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 from pipeline.data.manifest import Manifest
 from pipeline.errors import JobError
 from pipeline.files import write_json
+from pipeline.nightly.shared import Shared
 from pipeline.nightly.yaml_lines import brief
 
 INGESTED, RETIRED = "ingested", "retired"
@@ -29,7 +31,7 @@ STATUSES = ("", INGESTED, RETIRED, DUPLICATE, EMPTY, TOO_OLD, DROPPED, *QUARANTI
 RETRY = "to be tried again"  # a stamp that no file has: the file counts as changed
 Day = date
 DAYS_AHEAD = timedelta(days=2)  # clocks and zones differ by a day; what is dated later is a mistake
-FORMAT, VERSION = "svmsieve-ledger", 1
+FORMAT, VERSION = "svmsieve-ledger", 2  # version 1 knew no shards that files share
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Ledger:
     entries: dict[str, Entry] = field(default_factory=dict)
     adding: Entry | None = None
     superseded: dict[str, str] = field(default_factory=dict)
+    shared: Shared = field(default_factory=Shared)
 
     def save(self) -> None:
         """Write all of it, atomically."""
@@ -79,6 +82,7 @@ class Ledger:
                 "version": VERSION,
                 "adding": None if self.adding is None else asdict(self.adding),
                 "superseded": self.superseded,
+                "shared": self.shared.to_json(),
                 "files": [asdict(entry) for entry in self.entries.values()],
             },
         )
@@ -87,9 +91,13 @@ class Ledger:
         """Enter a file, in place of what was known of it: new shards supersede those of an earlier version."""
         before = self.entries.get(entry.name)
         if before and not entry.shards:
-            entry = replace(entry, shards=before.shards, rows=before.rows)
+            entry = replace(entry, shards=before.shards, rows=before.rows, day=before.day)  # those of the rows
         elif before:
-            self.superseded |= {shard: entry.night for shard in before.shards if shard not in entry.shards}
+            for shard in before.shards:
+                if shard not in entry.shards and (
+                    shard not in self.shared.pieces or self.shared.leave(shard, entry.name)
+                ):
+                    self.superseded[shard] = entry.night
         self.entries[entry.name] = entry
         self.save()
 
@@ -100,7 +108,9 @@ class Ledger:
         of the file that was being added; without any, it was not added.
         """
         if manifest is not None:
-            self._let_go({shard.name for shard in manifest.shards}, night)
+            there = {shard.name for shard in manifest.shards}
+            self._rename(self.shared.renamed(there))
+            self._let_go(there, night)
         if self.adding is None:
             return
         owned = set(self.superseded).union(*(entry.shards for entry in self.entries.values()))
@@ -112,18 +122,42 @@ class Ledger:
         else:
             self.save()
 
+    def _rename(self, names: Mapping[str, str]) -> None:
+        """Note which shards were replaced by which."""
+        for entry in [e for e in self.entries.values() if not names.keys().isdisjoint(e.shards)]:
+            shards = dict.fromkeys(names.get(shard, shard) for shard in entry.shards)
+            self.entries[entry.name] = replace(entry, shards=tuple(shards))
+        if names:
+            self.save()
+
     def _let_go(self, there: set[str], night: str) -> None:
         """Note which shards have left the data set; a file without any has retired."""
-        gone = set(self.superseded) - there
+        gone = {*self.superseded, *self.shared.pieces} - there
         left = [e for e in self.entries.values() if not there.issuperset(e.shards)]
         for entry in left:
             shards = tuple(name for name in entry.shards if name in there)
             kept = replace(entry, shards=shards)
             self.entries[entry.name] = kept if shards else replace(kept, status=RETIRED, retired=night)
+        self.shared.forget(gone)
         for name in gone:
-            del self.superseded[name]
+            self.superseded.pop(name, None)
         if gone or left:
             self.save()
+
+    def owners(self, manifest: Manifest) -> dict[str, tuple[str, int]]:
+        """Return the file and the rows of every shard that is one file's."""
+        rows = {shard.name: shard.rows for shard in manifest.shards}
+        mine = ((shard, entry.name) for entry in self.entries.values() for shard in entry.shards)
+        return {shard: (name, rows[shard]) for shard, name in mine if shard not in self.shared.pieces}
+
+    def days(self) -> list[list[str]]:
+        """Return the shards of each day: those leave the data set together. What is leaving already is in none."""
+        of_day: dict[str, set[str]] = {}
+        for entry in self.entries.values():
+            of_day.setdefault(entry.day, set()).update(entry.shards)
+        counts = Counter(shard for shards in of_day.values() for shard in shards)
+        busy = {shard for shard, count in counts.items() if count > 1} | {*self.superseded, *self.shared.leaving}
+        return [sorted(shards - busy) for _, shards in sorted(of_day.items())]
 
     def with_content(self, sha256: str) -> Entry | None:
         """Return the file whose rows are, or were, in the data set and that had this content."""
@@ -154,11 +188,12 @@ def open_ledger(path: Path) -> Ledger:
         return Ledger(path)
     try:
         item = json.loads(path.read_text(encoding="utf-8"))
-        if (item["format"], item["version"]) != (FORMAT, VERSION):
-            raise JobError(f"{path}: version {brief(item['version'])}, but this svmsieve reads version {VERSION}")
+        if item["format"] != FORMAT or item["version"] not in (1, VERSION):
+            raise JobError(f"{path}: version {brief(item['version'])}, but this svmsieve reads up to {VERSION}")
         entries = [_entry(each) for each in item["files"]]
         adding = None if item["adding"] is None else _entry(item["adding"])
-        return Ledger(path, {entry.name: entry for entry in entries}, adding, _superseded(item["superseded"]))
+        shared = Shared.from_json(item["shared"]) if item["version"] > 1 else Shared()
+        return Ledger(path, {entry.name: entry for entry in entries}, adding, _superseded(item["superseded"]), shared)
     except OSError as error:
         raise JobError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

@@ -13,7 +13,7 @@ import pytest
 from pipeline.data.dataset import open_shards
 from pipeline.flow.run_directory import open_run
 from tests.forked import Server
-from tests.nightly.nights import SETTINGS, Nightly, day
+from tests.nightly.nights import SETTINGS, Nightly, day, rows
 
 EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink", "shutil.rmtree"}
 EVERY = 5  # of the operations; all of them take minutes
@@ -52,12 +52,15 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory) -> Path:
-    """Three nights are over; tonight a file comes, one comes again with other rows, one is bad, and two retire."""
+    """Three nights are over; tonight two files come whose shards are merged, one comes again with other rows and leaves
+    the shard that it shares, one is bad, and two retire."""
     nightly = Nightly(tmp_path_factory.mktemp("before"), SETTINGS.replace("keep: {runs: 2}", "keep: {runs: 1}"))
+    nightly.arrive(2, name=f"more-{day(2)}.svm", text=rows(52))
     for number in range(3):
         nightly.arrive(number)
         nightly.run(number)
     nightly.arrive(12)
+    nightly.arrive(12, name=f"more-{day(12)}.svm", text=rows(62))
     nightly.arrive(2, nightly.arrive(2).read_text().replace("1:", "1:0"))
     nightly.arrive(11, "1 1:oops\n")
     return nightly.folder
@@ -69,7 +72,7 @@ def undisturbed(before, tmp_path_factory):
     shutil.copytree(before, folder, symlinks=True)
     nightly = Nightly(folder, (before / "job.yaml").read_text())
     (line,) = nightly.run(12)
-    assert (line["status"], line["rows"], len(line["files"]["retired"])) == ("published", 80, 2)
+    assert (line["status"], line["rows"], len(line["files"]["retired"])) == ("published", 160, 2)
     return relative(nightly)
 
 
@@ -119,4 +122,4 @@ def test_the_day_after_completes_the_night_first(before, tmp_path, server):
     nightly.arrive(13)
     first, second = nightly.run(13)
     assert (first["night"], second["night"], nightly.current()) == (str(day(12)), str(day(13)), str(day(13)))
-    assert (first["rows"], second["rows"]) == (80, 80)  # a file came, and one went
+    assert (first["rows"], second["rows"]) == (160, 120)  # a file came, and two went
