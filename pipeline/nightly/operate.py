@@ -70,7 +70,7 @@ def _full_name(store: Store, ledger: Ledger, name: str) -> str:
     found = [e.name for e in ledger.quarantined() if name in (e.name, PurePosixPath(e.name).name)]
     if len(found) != 1:
         problem = f"{len(found)} files there have this name; name its folders too" if found else "not in quarantine"
-        raise JobError(f"{name}: {problem}; svmsieve store quarantine {store.root} lists what is")
+        raise JobError(f"{store.root}: {name}: {problem}; svmsieve store quarantine {store.root} lists what is")
     return found[0]
 
 
@@ -80,11 +80,11 @@ def roll_back(store: Store, name: str | None) -> str:
         name = _published_before(store) if name is None else name
         if not is_night(name) or not (store.runs / name).is_dir():
             kept = ", ".join(sorted(path.name for path in store.runs.iterdir() if is_night(path.name))) or "none"
-            raise JobError(f"{name}: there is no run of this night (keep in job.yaml); there are: {kept}")
+            raise JobError(f"{store.root}: there is no run of night {name} (keep in job.yaml); there are: {kept}")
         line = next((line for line in store.history() if line["night"] == name), None)
         if line is None or line["status"] not in (PUBLISHED, HELD):
             was = line["status"] if line else "never finished"
-            raise JobError(f"{name}: this night was {was}, its model passed no judgement; name one that was published")
+            raise JobError(f"{store.root}: night {name} was {was}: no judge let it pass; name one that was published")
         open_run(store.runs / name).best.model.w()
         store.set_hold(name)  # first: killed in between, no night publishes over what was meant to stay
         store.publish(name)

@@ -156,7 +156,11 @@ def test_a_hold_that_comes_after_the_decision_is_kept(begun, capsys):
 
 @pytest.mark.parametrize(
     ("night", "said"),
-    [("2026-01-01", "there is no run of this night"), ("../runs", "there is no run"), (str(day(2)), "was refused")],
+    [
+        ("2026-01-01", "there is no run of night 2026-01-01"),
+        ("../runs", "there is no run"),
+        (str(day(2)), "was refused"),
+    ],
 )
 def test_what_cannot_be_rolled_back_to(begun, capsys, night, said):
     begun.job.write_text(SETTINGS.replace("yesterday - 0.2", "yesterday + 0.9"))
