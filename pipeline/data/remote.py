@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from pipeline.data.digest import digest_text
@@ -16,15 +16,19 @@ from pipeline.data.shard import ShardInfo, is_shard_name, read_shard
 from pipeline.data.shard_cache import brought
 from pipeline.data.stores import Store
 from pipeline.errors import DatasetError
+from pipeline.redact import redacted
 
 REQUESTS = 4  # at a time
 
 
 @dataclass(frozen=True)
 class RemoteShard:
-    """A shard behind a URL; loading maps this machine's copy of it, which is made where there is none."""
+    """A shard behind a URL; loading maps this machine's copy of it, which is made where there is none.
 
-    directory: str
+    The URL may hold credentials, which workers need; Dask writes what a failed task was given to their logs.
+    """
+
+    directory: str = field(repr=False)
     name: str
     bytes: int
     sha256: str
@@ -34,13 +38,17 @@ class RemoteShard:
     n_features: int
     digest: str
 
+    @property
+    def path(self) -> str:
+        """What people call it."""
+        return redacted(f"{self.directory}/{self.name}")
+
     def load(self) -> Rows:
         """Return the rows as views of the local copy."""
         with brought(self.directory, self.name, self.bytes, self.sha256) as path:
             rows = read_shard(str(path), self.n_features)
         if (rows.n_rows, rows.nnz) != (self.n_rows, self.nnz):
-            where = f"{self.directory}/{self.name}"
-            raise DatasetError(f"{where}: its manifest says other rows than it has; copy the data set there again")
+            raise DatasetError(f"{self.path}: its manifest says other rows than it has; copy the data set there again")
         return rows
 
 
