@@ -2,8 +2,8 @@
 
 A URL may carry a user's name and password (``https://user:password@host``) or a signature in its query
 (``?X-Amz-Signature=...``, a SAS token). Messages end up in logs, and manifests, run.json and checksum files are read by
-others: so every address goes through ``redacted`` on its way to a message or a file. What follows ``?`` is left out as a
-whole, as nobody knows the names that all services use. Only what opens the address sees it as it was given.
+others: so every address goes through ``redacted`` on its way to a message or a file. What follows ``?`` is left out as
+a whole, as nobody knows the names that all services use. Only what opens the address sees it as it was given.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ def _cut(place: str, mark: str) -> tuple[str, bool]:
 
 
 def _without_user(scheme: str, place: str) -> str:
-    """Hide who is let in; a name alone (hdfs://user@host) lets nobody in. A password may hold a slash, which makes it look like host, port and path."""
+    """Hide who is let in, though not a name alone (hdfs://user@host).
+
+    A password may hold a slash, and what is before that looks like a host and its port.
+    """
     host = place.partition("/")[0]
     port = host.rpartition(":")[2]
     if "@" in host:

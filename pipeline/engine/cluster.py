@@ -134,10 +134,8 @@ class Cluster:
             if time.monotonic() > end:
                 where = f"the Dask cluster at {self.name}"
                 if running:
-                    who = ", ".join(running)
-                    raise EngineError(
-                        f"no worker of {where} answers (stopped, swapping or cut off): {who}; see to them"
-                    )
+                    problem = f"no worker of {where} answers (stopped, swapping or cut off)"
+                    raise EngineError(f"{problem}; see to {', '.join(running)}")
                 if found:
                     raise EngineError(f"all workers of {where} are paused: their memory is nearly used up; {REMEDY}")
                 if not self.seen:

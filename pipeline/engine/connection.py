@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
 import socket
@@ -15,7 +16,7 @@ from distributed.versions import VersionMismatchWarning
 
 from pipeline.engine.certificates import client_security
 from pipeline.engine.local_cluster import certificates_of
-from pipeline.errors import EngineError
+from pipeline.errors import EngineError, SieveWarning
 
 SECONDS_TO_CONNECT = 5.0
 CONFIGURED = ("distributed.comm.tls.ca-file", "distributed.comm.tls.client.cert", "distributed.comm.tls.client.key")
@@ -24,6 +25,7 @@ CONFIGURED = ("distributed.comm.tls.ca-file", "distributed.comm.tls.client.cert"
 def connected(address: str) -> Client:
     """Return a client of the scheduler at an address."""
     _be_quiet()
+    _warn(address)
     try:
         security = _security(address)
         _knock(address)
@@ -65,6 +67,25 @@ def _knock(address: str) -> None:
             raise ConnectionError(f"it does not greet as Dask does; perhaps tls://{parts.netloc}") from error
         if not greeting:
             raise ConnectionError("something else listens there")
+
+
+def _warn(address: str) -> None:
+    """Warn where what we send, and whoever else sends something, is neither encrypted nor asked who it is."""
+    try:
+        parts = urlsplit(address if "://" in address else f"tcp://{address}")
+        host = parts.hostname or ""
+    except ValueError:  # which is about to be said
+        return
+    if parts.scheme in ("tcp", "ws") and host and not _is_here(host):
+        problem = f"{address} has no TLS: whoever reaches that port runs code as the cluster's user, and reads the data"
+        warnings.warn(f"{problem}; use tls:// (deploy/certificates.sh)", SieveWarning, stacklevel=2)
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _be_quiet() -> None:

@@ -1,9 +1,9 @@
 """The backend of worker processes: fresh ones (spawned, so that no lock is inherited), kept from pass to pass.
 
 The problem: when one of them dies, all that is known is that the pool broke. So each notes which shard it is at, in a
-private folder, and the exit codes are looked at: killed at a shard is one thing, never having started another. A script
-without an ``if __name__ == "__main__":`` is the usual reason for that: every new process runs the script once more, which
-would start processes in its turn.
+private folder, and the exit codes are looked at: killed at a shard is one thing, never having started another. For that
+the usual reason is a script without an ``if __name__ == "__main__":``: every new process runs the script once more,
+which would start processes in its turn.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Processes(Local):
 
     def __init__(self, workers: int | None = None) -> None:
         _check_script()
-        self.workers = workers or available_cores()
+        self.workers, self.broken = workers or available_cores(), False
         self.notes = Path(tempfile.mkdtemp(prefix="svmsieve-notes-"))
         self._start()
 
@@ -90,8 +90,8 @@ class Processes(Local):
         self.close()
 
     def _start(self) -> None:
-        self.context, following = _Context(), {"initializer": _follow_parent, "initargs": (str(self.notes),)}
-        self.pool = ProcessPoolExecutor(self.workers, mp_context=self.context, **following)
+        self.context, notes = _Context(), (str(self.notes),)
+        self.pool = ProcessPoolExecutor(self.workers, self.context, initializer=_follow_parent, initargs=notes)
         self.broken = False
 
     def _what_happened(self) -> str:
