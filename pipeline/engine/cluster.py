@@ -137,7 +137,7 @@ class Cluster:
                     problem = f"no worker of {where} answers (stopped, swapping or cut off)"
                     raise EngineError(f"{problem}; see to {', '.join(running)}")
                 if found:
-                    raise EngineError(f"all workers of {where} are paused: their memory is nearly used up; {REMEDY}")
+                    raise PausedError(f"all workers of {where} are paused: their memory is nearly used up", REMEDY)
                 if not self.seen:
                     raise EngineError(f"{where} has no workers; start some")
                 raise NoWorkersError(f"{where} has lost all its workers")
@@ -170,6 +170,13 @@ class Cluster:
                     known = self.known
         finally:
             future.cancel()
+
+
+class PausedError(EngineError):
+    """Workers are there, and Dask gives none of them anything to do for want of memory."""
+
+    def __str__(self) -> str:
+        return "; ".join(self.args)
 
 
 class NoWorkersError(EngineError):

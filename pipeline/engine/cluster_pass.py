@@ -19,7 +19,7 @@ from distributed import Future, KilledWorker
 from distributed.comm import CommClosedError
 
 from pipeline.engine.asking import ask
-from pipeline.engine.cluster import AGAIN, Cluster, NoWorkersError
+from pipeline.engine.cluster import AGAIN, Cluster, NoWorkersError, PausedError
 from pipeline.engine.on_worker import REMEDY, TOPIC, OnWorker, touch
 from pipeline.errors import EngineError, SieveError
 
@@ -50,6 +50,10 @@ class ClusterPass:
                 self._accuse(error)
             except NoWorkersError as error:
                 raise EngineError(f"{error}{self._last_seen()}; {REMEDY}, start them and {AGAIN}") from error
+            except PausedError as error:
+                places = sorted({shard for _, _, shard in self._last().values()})
+                where = f", last at {' and '.join(places[:3])}" if places else ""
+                raise PausedError(f"{error.args[0]}{where}", REMEDY) from error
             except SieveError:
                 raise
             except Exception:

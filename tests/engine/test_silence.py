@@ -97,8 +97,9 @@ def hoard(shard):
     return [shard]
 
 
-def test_a_worker_over_its_memory_limit_is_named_with_the_shard(cluster):
+def test_a_worker_over_its_memory_limit_is_named_with_the_shard(cluster, monkeypatch):
     """Here its nanny starts it again; that the next one is another must not be missed."""
+    monkeypatch.setattr(cluster_module, "SECONDS_FOR_WORKERS", 30.0)
     cluster.add_worker(nanny=True, options=["--memory-limit", "600MB"])
     expected = r"^worker tls://\S+ passed its memory limit \(with \d+ MB\) at shard 2; give the workers more memory"
     with Engine(cluster.address) as engine, pytest.raises(EngineError, match=expected):
