@@ -102,8 +102,12 @@ class ClusterPass:
 
     def _accuse(self, loss: BaseException) -> None:
         """Raise EngineError if it was for memory, or at the same shard, that too many workers died to be chance."""
-        last = self._last()
-        starved = self._starved(last)
+        try:
+            last = self._last()
+            starved = self._starved(last)
+        except OSError:  # the scheduler has gone, too
+            self.cluster.admit()
+            return
         if starved and (isinstance(loss, KilledWorker) or len(starved) >= DEATHS_BY_MEMORY):
             worker, used, shard = starved[-1]
             died = f", {len(starved)} workers so far" if len(starved) > 1 else ""
