@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import warnings
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import dask
@@ -33,14 +34,22 @@ def connected(address: str) -> Client:
     except EngineError:
         raise
     except Exception as error:  # from a refused connection to a certificate of another authority
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        if not reason or not isinstance(error, OSError | ValueError):  # what it sent made no sense to Dask
+            reason = "something else listens there"
         problem = f"no Dask scheduler answers at {address} ({reason})"
         raise EngineError(f"{problem}; start one or correct --scheduler") from error
 
 
 def _security(address: str) -> Security | None:
     """Return the credentials for an encrypted address: Dask's configuration, or those of a cluster we started."""
-    if urlsplit(address).scheme not in ("tls", "wss") or all(dask.config.get(name, None) for name in CONFIGURED):
+    if urlsplit(address).scheme not in ("tls", "wss"):
+        return None
+    configured = {name: dask.config.get(name, None) for name in CONFIGURED}
+    if all(configured.values()):
+        absent = [f"{path} (Dask's {name})" for name, path in configured.items() if not Path(path).is_file()]
+        if absent:
+            raise EngineError(f"{address} needs TLS credentials; there is no file {' and no '.join(absent)}")
         return None
     known = certificates_of(address)
     if known is None:

@@ -344,6 +344,7 @@ def test_a_pass_that_failed_is_not_remembered(engine, tmp_path):
     assert caught.value.path == str(shards[0])
 
 
+@pytest.mark.filterwarnings("ignore::pipeline.errors.SieveWarning")  # that another host is reached without TLS
 @pytest.mark.parametrize(
     ("scheduler", "message"),
     [
