@@ -430,3 +430,30 @@ def test_a_killed_program_leaves_no_processes_and_no_files(tmp_path):
     assert len(workers) == 2
     until(lambda: not any(psutil.pid_exists(pid) for pid in workers))
     assert not list(tmp_path.glob("shared/svmsieve-*"))
+
+
+WITHOUT_A_GUARD = """
+from pipeline.engine.engine import Engine
+
+def double(shard):
+    return [2 * shard]
+
+with Engine("processes", 2) as engine:
+    print(engine.reduce(double, range(4), lambda parts: sum(parts, [])))
+"""
+
+
+@pytest.mark.attack
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    """Its worker processes would run it again; they say nothing, and the program says what to do."""
+    (tmp_path / "program.py").write_text(WITHOUT_A_GUARD)
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.count("Traceback") == 2, "of the error and its cause, in the program alone"
+    assert done.stderr.splitlines()[-1] == (
+        "pipeline.errors.EngineError: the worker processes ran your script instead of working; put what your script "
+        'does below `if __name__ == "__main__":`, as worker processes import it; or use threads'
+    )
+    assert not list(tmp_path.glob("svmsieve-*"))
