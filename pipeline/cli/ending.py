@@ -25,6 +25,8 @@ SECONDS_BETWEEN = 1.0
 PATIENCE = 8.0  # seconds: container engines kill after ten
 SAME = 0.5  # seconds in which a second signal is the first one: ``timeout`` sends it to us and to our group
 AGAIN = signal.SIGALRM
+LEFT = 0  # no signal's number
+SECONDS_TO_SEE_OUT = 3
 _STOPPED = 1  # the exit code after Ctrl-C; after SIGTERM it is 128 + 15, which supervisors know
 
 
@@ -32,7 +34,7 @@ class Ending:
     """What signals have asked of this process so far."""
 
     def __init__(self) -> None:
-        self.number = 0
+        self.number = self.left = 0
         self.through = True
         self._process, self._writing = 0, -1
 
@@ -55,14 +57,11 @@ class Ending:
         signal.signal(AGAIN, _interrupt)
 
     def leave(self, code: int) -> NoReturn:
-        """End the process, without those threads that do not end soon."""
+        """End the process; if Python waits for threads then that do not end soon, without them."""
         self.cleaned_up()
-        end = time.monotonic() + SECONDS_BETWEEN
-        others = [each for each in threading.enumerate() if not each.daemon and each is not threading.current_thread()]
-        for thread in others:
-            thread.join(max(0.0, end - time.monotonic()))
-        if any(thread.is_alive() for thread in others):
-            _end(code)
+        if code:  # where all went well, nobody hangs
+            self.left = code
+            os.write(self._writing, bytes([LEFT]))
         sys.exit(code)
 
     def cleaned_up(self) -> None:
@@ -83,11 +82,29 @@ class Ending:
         """Wait for the first signal of a command; from then on see to it that the command ends."""
         while True:
             number = os.read(reading, 1)[0]
-            if number != AGAIN and not self.through:
+            if number == LEFT:
+                self._see_out()
+            elif number != AGAIN and not self.through:
                 self._see_off(reading, number)
 
+    def _see_out(self) -> None:
+        """Wait a little for Python's own end, and end the process if that is where it hangs.
+
+        Whoever called us may go on instead, as tests do: then the main thread is still in the module it began with.
+        """
+        for _ in range(SECONDS_TO_SEE_OUT):
+            time.sleep(SECONDS_BETWEEN)
+            if not self.through:  # the next command
+                return
+            frame = sys._current_frames().get(threading.main_thread().ident or 0)
+            while frame is not None and frame.f_back is not None:
+                frame = frame.f_back
+            if frame is not None and frame.f_code.co_name != "<module>":
+                _end(self.left)
+
     def _see_off(self, reading: int, first: int) -> None:
-        begun = time.monotonic()
+        """Interrupt the main thread until it is through, and end the process when that takes too long."""
+        number, begun = first, time.monotonic()
         due = begun + SECONDS_FOR_TASKS
         os.set_blocking(reading, False)
         while not self.through:
@@ -95,6 +112,8 @@ class Ending:
             now = time.monotonic()
             with contextlib.suppress(BlockingIOError):
                 number = os.read(reading, 1)[0]
+                if number == LEFT:
+                    break
                 if number != AGAIN and now > begun + SAME:
                     _end(128 + number)
             if now > begun + PATIENCE:
@@ -103,6 +122,8 @@ class Ending:
                 signal.pthread_kill(threading.main_thread().ident or 0, AGAIN)
                 due = now + SECONDS_BETWEEN
         os.set_blocking(reading, True)
+        if number == LEFT:
+            self._see_out()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
