@@ -90,7 +90,8 @@ class Ending:
     def _see_out(self) -> None:
         """Wait a little for Python's own end, and end the process if that is where it hangs.
 
-        Whoever called us may go on instead, as tests do: then the main thread is still in the module it began with.
+        Whoever called us may go on instead, as tests do. The main thread is at its end when it is in nothing but the
+        function of ``threading`` that waits for all threads.
         """
         for _ in range(SECONDS_TO_SEE_OUT):
             time.sleep(SECONDS_BETWEEN)
@@ -99,7 +100,7 @@ class Ending:
             frame = sys._current_frames().get(threading.main_thread().ident or 0)
             while frame is not None and frame.f_back is not None:
                 frame = frame.f_back
-            if frame is not None and frame.f_code.co_name != "<module>":
+            if frame and (frame.f_code.co_filename, frame.f_code.co_name) == (threading.__file__, "_shutdown"):
                 _end(self.left)
 
     def _see_off(self, reading: int, first: int) -> None:
