@@ -82,7 +82,7 @@ def test_sigterm_ends_a_command_whose_thread_reads_for_ever(tmp_path):
 def test_a_second_ctrl_c_ends_at_once(tmp_path):
     with hanging(tmp_path, IN_A_POOL, "ending.SECONDS_FOR_TASKS = 1000") as process:
         process.send_signal(signal.SIGINT)
-        time.sleep(0.7)
+        time.sleep(1.5)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)

@@ -23,7 +23,7 @@ from pipeline.cli.verify import verify_command
 from pipeline.errors import SieveError, SieveWarning
 from pipeline.redact import redacted
 
-ending = Ending()
+told = Ending()
 
 EXAMPLES = """
 \b
@@ -60,8 +60,8 @@ app.add_command(cluster)
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; every expected failure is one line on stderr."""
-    ending.begin()
-    ending.leave(_run(sys.argv[1:] if arguments is None else arguments))
+    told.begin()
+    told.leave(_run(sys.argv[1:] if arguments is None else arguments))
 
 
 def _run(words: list[str]) -> int:
@@ -87,7 +87,7 @@ def _run(words: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except SieveError as error:
-        if ending.number:  # worker processes get the signal, too, and are missed
+        if told.number:  # worker processes get the signal, too, and are missed
             return _stopped()
         if os.environ.get("SVMSIEVE_DEBUG"):
             print(redacted(traceback.format_exc()), file=sys.stderr, end="")
@@ -98,8 +98,8 @@ def _run(words: list[str]) -> int:
 
 
 def _stopped() -> int:
-    ending.cleaned_up()
-    return fail("interrupted; finished results stay, run the same command again to go on", code=ending.code)
+    told.cleaned_up()
+    return fail("interrupted; finished results stay, run the same command again to go on", code=told.code)
 
 
 def _show_warnings() -> None:
