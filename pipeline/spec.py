@@ -133,10 +133,11 @@ def _share(name: str, value: object) -> float:
 
 
 def _whole(name: str, value: object, least: int, most: int | None = None) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least or (most and value > most):
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else least - 1
+    if number < least or (most is not None and number > most):
         upto = f" to {most}" if most else ""
         raise SpecError(f"{name} must be a whole number from {least}{upto}, not {shown(value)}")
-    return int(value)
+    return number
 
 
 def _flag(name: str, value: object) -> None:

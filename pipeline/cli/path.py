@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.cli.grid import Grid
 from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import (
     Size,
@@ -35,30 +36,6 @@ Examples:
   svmsieve path shards --out run --grid 10x:10000x:20 --tol 1e-3      # 20 values, in multiples of C_min
   svmsieve path shards --out run --scheduler tcp://scheduler:8786 --validation other-shards
 """
-
-
-class Grid(click.ParamType):
-    """Values of C: 0.01,0.1,1 or LOW:HIGH:COUNT with equal ratios; an x after a number means times C_min."""
-
-    name = "grid"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[tuple[float, ...], bool]:
-        """Read a grid; return its values and whether they are in multiples of C_min."""
-        from pipeline.maths.eps_grid import check_grid, log_grid
-
-        if isinstance(value, tuple):
-            return value
-        try:
-            words = str(value).replace(" ", "").split(":")
-            count = int(words.pop()) if len(words) == 3 else None
-            words = words if count else words[0].split(",")
-            in_c_min = all(word.endswith("x") for word in words)
-            numbers = [float(word.removesuffix("x") if in_c_min else word) for word in words]
-            return tuple(log_grid(numbers[0], numbers[1], count) if count else check_grid(numbers)), in_c_min
-        except (ValueError, IndexError) as error:
-            self.fail(f"{value!r} is not a grid ({error}); write 0.01,0.1,1 or 0.01:10:7 or 10x:1000x:5", param, ctx)
 
 
 class ClassWeight(click.ParamType):

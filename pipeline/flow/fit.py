@@ -48,7 +48,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     source = data if isinstance(data, Dataset) else open_dataset(data)
     judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
     budget = budget_for(out) if memory is None else bytes_of(memory)
-    spec = PathSpec(memory=budget, grid=None if grid is None else tuple(map(float, grid)), **settings)
+    spec = PathSpec(**{"memory": budget, "grid": grid, **settings})
     references = (reference,) if isinstance(reference, StepView) else tuple(reference or ())
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-")) if out is None else Path(out)
     try:
