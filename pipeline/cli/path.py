@@ -19,7 +19,7 @@ from pipeline.cli.options import (
     solve_on_option,
     workers_option,
 )
-from pipeline.cli.progress import human_bytes, progress
+from pipeline.cli.progress import human_bytes, progress, score
 from pipeline.cli.table import table
 from pipeline.spec import RULES, SCORES, SOLVERS
 
@@ -129,15 +129,16 @@ def opened(data: str, options: dict[str, Any], listen: Any) -> Dataset:
 def show_run(run: Run, as_json: bool) -> None:
     """Print the table of a run, or all of it as JSON."""
     if as_json:
-        click.echo(json.dumps({"run": str(run.path), **run.header, "steps": [step.facts for step in run.steps]}))
+        facts = {"run": str(run.path), **run.header, "steps": [step.facts for step in run.steps]}
+        click.echo(json.dumps(facts, allow_nan=False))
         return
     header = ["step", "C", "screened", "solved for", "free", "at bound", "relative gap", "passes", "seconds"]
-    scored = run.steps[-1].scores is not None or "cv_scores" in run.header
-    select = run.spec.select
+    found, best, select = run.scores, run.best_step, run.spec.select
+    scored = any(found)
     rows = []
-    for step in _some(run.steps, run.best.step):
+    for step in _some(run.steps, best or 0):
         cells = [
-            f"{step.step}{'*' if scored and step.step == run.best.step else ''}",
+            f"{step.step}{'*' if scored and step.step == best else ''}",
             f"{step.c:.4g}",
             f"{1 - step.survivors / step.n_rows:.1%}",
             f"{step.working_set:,}",
@@ -148,8 +149,7 @@ def show_run(run: Run, as_json: bool) -> None:
             f"{step.seconds['total']:.2f}",
         ]
         if scored:
-            found = run.header["cv_scores"][step.step] if "cv_scores" in run.header else step.scores
-            cells.append(f"{found[select]:.4f}")
+            cells.append(score((found[step.step] or {}).get(select)))
         rows.append(tuple(cells))
     table((*header, select.replace("_", " ")) if scored else tuple(header), rows, right=range(len(header) + 1))
     passes = sum(step.passes for step in run.steps) / len(run.steps)

@@ -15,7 +15,7 @@ from pipeline.data.inputs import open_dataset
 from pipeline.engine.engine import Engine
 from pipeline.events import Listener, silent
 from pipeline.files import remove_folder
-from pipeline.flow.cross_validation import cross_validate
+from pipeline.flow.cross_validation import check_folds, cross_validate
 from pipeline.flow.path import run_path
 from pipeline.flow.run_directory import Run, StepView, stored_spec
 from pipeline.sizes import bytes_of
@@ -82,6 +82,8 @@ def train_run(
     references: Sequence[StepView] = (),
 ) -> Run:
     """Train the path, and its folds if cross-validation was asked for."""
+    if spec.cv:
+        check_folds(engine, data, spec)
     run = run_path(engine, data, spec, out, validation, listen, references)
     return cross_validate(engine, data, run, listen) if spec.cv else run
 

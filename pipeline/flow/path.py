@@ -23,8 +23,8 @@ from threadpoolctl import threadpool_limits
 from pipeline.budget import Projection, project
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
-from pipeline.errors import SpecError
-from pipeline.events import Listener, StepProgress, silent
+from pipeline.errors import DataError, SpecError
+from pipeline.events import Listener, Note, StepProgress, silent
 from pipeline.flow.held_rows import ROW_BYTES, entry_bytes
 from pipeline.flow.linear_model import trained_on
 from pipeline.flow.memory_meter import MemoryMeter
@@ -129,6 +129,7 @@ class PathRun:
             finally:
                 self.working.release()
         found = [step.get("scores") for step in self.writer.steps]
+        self._mention_what_is_not_defined(found)
         earlier = self.writer.header.get("seconds", 0.0)
         self.writer.update(
             status="finished",
@@ -138,8 +139,16 @@ class PathRun:
             seconds=earlier + time.perf_counter() - self.begun,
         )
 
+    def _mention_what_is_not_defined(self, found: list[dict[str, float | None] | None]) -> None:
+        name = self.spec.select.replace("_", " ")
+        if any(found) and best(found, self.spec.select) is None:
+            self.listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))
+
     def _set_up(self, arrays: RowArrays) -> None:
         spec, data = self.spec, self.data
+        if spec.holdout and arrays.trained == arrays.n_rows:
+            problem = f"holdout {spec.holdout:g} leaves none of the {arrays.n_rows:,} rows out; raise --holdout"
+            raise DataError(problem, path=data.path)
         if spec.solver == "liblinear" and _uneven(arrays):
             raise SpecError("LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton")
         self.arrays = arrays
@@ -233,7 +242,7 @@ class PathRun:
         line = self.writer.append(facts, point.w, self.arrays.alpha, self.arrays.verdicts, apart)
         self._report(line, done=True)
 
-    def _scores(self, point: Point) -> dict[str, float] | None:
+    def _scores(self, point: Point) -> dict[str, float | None] | None:
         """Score the rows left out of training, or the validation data."""
         if self.validation is not None:
             f = np.empty(self.validation.n_rows)
