@@ -44,7 +44,7 @@ def predict_command(
     The file has the columns score (x . w), label and truth, both as the labels of the training data: a class that
     stands for several is -1 or +1. DATA may have fewer features than the model (they are 0) or more (no training row
     had them: their weight is 0, and a line says so); its bias must be the one of the training data. Without --c the
-    step with the best score counts; where nothing was scored, --c is needed. A line says if RUN was trained on these rows.
+    step with the best score counts; where nothing was scored, --c is needed. A line says if RUN was trained on DATA.
     """
     from pipeline.engine.engine import Engine
     from pipeline.flow.linear_model import model_of
