@@ -66,10 +66,16 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
 
 
 class _Temporary:
-    """Removes a folder once nobody holds this any more."""
+    """Removes a folder once nobody holds this any more; a copy of a step holds the same, one from a pickle nothing."""
 
     def __init__(self, folder: Path) -> None:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+    def __deepcopy__(self, known: dict[int, Any]) -> _Temporary:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
 
 
 def train_run(
