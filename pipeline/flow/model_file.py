@@ -204,7 +204,7 @@ class StoredModel:
             with self._opened() as archive:
                 last = -1
                 for index, value in zip(*(_pieces(archive, f"{name}_{kind}") for kind in PARTS), strict=True):
-                    if index[0] <= last or index[-1] >= count or (np.diff(index) <= 0).any():
+                    if index[0] <= last or index[-1] >= count or (index[1:] <= index[:-1]).any():
                         raise ValueError(f"the indices of {name} do not ascend from 0 to at most {count - 1}")
                     if not np.isfinite(value).all():
                         raise ValueError(f"{name} has values that are not finite")
