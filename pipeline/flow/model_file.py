@@ -114,11 +114,15 @@ def _write(archive: zipfile.ZipFile, name: str, dtype: type, shape: tuple[int, .
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model file; arrays are read when they are asked for. It must have ``n_rows`` and ``n_features`` if given."""
+    """A model file; arrays are read when they are asked for.
+
+    It must have the ``n_rows`` and ``n_features`` that run.json says, and the ``stated_c`` of steps.jsonl, if given.
+    """
 
     path: Path
     n_rows: int | None = None
     n_features: int | None = None
+    stated_c: float | None = None
 
     def __getitem__(self, key: str) -> np.ndarray:
         with self._opened() as archive:
@@ -178,6 +182,8 @@ class StoredModel:
         """Return the numbers of rows and features; there are bits for as many rows, and no others were expected."""
         sizes = {name: int(self[name]) for name in ("n_rows", "n_features")}
         with self._opened() as archive:
+            if self.stated_c is not None and self.c != self.stated_c:
+                raise ValueError(f"it is for C = {self.c:g}, not for {self.stated_c:g}")
             for name in ("zero_bits", "upper_bits"):
                 if _length(archive, name) != -(-sizes["n_rows"] // 8):
                     raise ValueError(f"{name} are not those of {sizes['n_rows']} rows")
@@ -204,6 +210,8 @@ class StoredModel:
             with self._opened() as archive:
                 last = -1
                 for index, value in zip(*(_pieces(archive, f"{name}_{kind}") for kind in PARTS), strict=True):
+                    if index.size != value.size:
+                        raise ValueError(f"{name} has not as many indices as values")
                     if index[0] <= last or index[-1] >= count or (index[1:] <= index[:-1]).any():
                         raise ValueError(f"the indices of {name} do not ascend from 0 to at most {count - 1}")
                     if not np.isfinite(value).all():

@@ -51,8 +51,12 @@ def _are_texts(x: Any) -> bool:
     return isinstance(x, list) and all(isinstance(item, str) for item in x)
 
 
+def _is_score(x: Any) -> bool:
+    return x is None or (_is_number(x) and 0 <= x <= 1)
+
+
 def _are_scores(x: Any) -> bool:
-    return isinstance(x, dict) and all(name in x and (x[name] is None or _is_number(x[name])) for name in SCORES)
+    return isinstance(x, dict) and all(name in x and _is_score(x[name]) for name in SCORES)
 
 
 def _or_none(check: Check) -> Check:

@@ -162,16 +162,17 @@ def open_run(path: str | Path, checked: bool = True) -> Run:
     header = read_header(folder)
     steps = []
     for facts in read_steps(folder, checked=checked):
-        model = stored_model(folder, facts["step"], header)
+        model = stored_model(folder, facts, header)
         if not model.is_there():
             raise RunError(f"{model.path}: the model is missing; run the same svmsieve path again")
         steps.append(StepView(facts, model, header))
     return Run(folder, header, steps)
 
 
-def stored_model(folder: Path, step: int, header: dict[str, Any]) -> StoredModel:
-    """Return the model of a step, which has the rows and features that run.json says."""
-    return StoredModel(folder / MODELS / model_name(step), header["data"]["rows"], header["data"]["features"])
+def stored_model(folder: Path, facts: dict[str, Any], header: dict[str, Any]) -> StoredModel:
+    """Return the model of a step, which has the rows and features that run.json says, and the C of its line."""
+    path, data = folder / MODELS / model_name(facts["step"]), header["data"]
+    return StoredModel(path, data["rows"], data["features"], facts.get("c"))
 
 
 def model_name(step: int) -> str:

@@ -63,7 +63,7 @@ class RunWriter:
 
     def model(self, step: int) -> StoredModel:
         """Return the model of a finished step."""
-        return stored_model(self.folder, step, self.header)
+        return stored_model(self.folder, self.steps[step], self.header)
 
     def update(self, **items: Any) -> None:
         """Change run.json."""
@@ -170,7 +170,7 @@ def _keep_whole_steps(folder: Path, header: dict[str, Any]) -> list[dict[str, An
     """
     whole: list[dict[str, Any]] = []
     for facts in read_steps(folder, torn=True):
-        if not stored_model(folder, len(whole), header).is_whole():
+        if not stored_model(folder, facts, header).is_whole():
             break
         whole.append(facts)
     text = "".join(json.dumps(facts, allow_nan=False) + "\n" for facts in whole).encode()
