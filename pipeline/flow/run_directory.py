@@ -156,9 +156,11 @@ def stored_spec(path: str | Path) -> PathSpec | None:
 def open_run(path: str | Path, checked: bool = True) -> Run:
     """Read a run directory; what is not one is an error of one line.
 
+    A link such as a nightly store's ``current`` is followed once: when it moves on, this run stays the one it was.
     Without ``checked`` the lines of steps.jsonl may say anything: for who judges each of them.
     """
     folder = Path(path)
+    folder = folder.resolve() if folder.is_symlink() else folder
     header = read_header(folder)
     steps = []
     for facts in read_steps(folder, checked=checked):

@@ -147,6 +147,16 @@ def test_steps_that_are_gone_are_missed(scored, tmp_path):
             ask(open_run(out))
 
 
+def test_a_run_opened_by_a_link_stays_the_one_it_was(plain, scored, tmp_path):
+    link = tmp_path / "current"
+    link.symlink_to(plain.path)
+    run = open_run(link)
+    link.unlink()
+    link.symlink_to(scored.path)
+    np.testing.assert_array_equal(run.steps[1].w, plain.steps[1].w)
+    assert not np.array_equal(run.steps[1].w, scored.steps[1].w)
+
+
 # Rows that were trained on
 
 

@@ -753,7 +753,7 @@ def test_the_same_data_in_other_shards_are_continued_within_tol(job, tmp_path, u
     """The same fingerprint; sums over other shards have other last bits, and certificates that hold."""
     one = job(PLAIN, finished=True)
     cut_back(one.out, 3)
-    one.data = Path(shards_of(tmp_path, sparse_rows(120, 20), rows_per_shard=35).path)
+    one.data = Path(shards_of(tmp_path, sparse_rows(120, 20), rows_per_shard=50).path)
     one.run()
     run, expected = open_run(one.out), open_run(undisturbed(PLAIN))
     assert [step.c for step in run.steps[:3]] == [step.c for step in expected.steps[:3]]
