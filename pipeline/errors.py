@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 from pipeline.redact import redacted
@@ -76,6 +77,14 @@ class BudgetError(SieveError, MemoryError):
 
 class SolverError(SieveError, RuntimeError):
     """A problem that a solver cannot express or has no memory for."""
+
+
+def shown(value: object) -> str:
+    """Return a value for a message: a few dozen characters, however long it is."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return f"a {type(value).__name__} of thousands of digits"
 
 
 def _rebuild(kind: type[SieveError], args: tuple[Any, ...], fields: dict[str, Any]) -> SieveError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pipeline.redact import redacted
@@ -44,7 +44,7 @@ class StepProgress:
     relative_gap: float
     passes: float
     done: bool
-    scores: dict[str, float] | None = None
+    scores: Mapping[str, float | None] | None = None
 
 
 Event = Progress | Note | StepProgress

@@ -23,7 +23,7 @@ def write_json(path: Path, item: Any) -> None:
     """Write under a temporary name, force to disk, then rename."""
     temporary = path.with_name(f"{path.name}.tmp")
     with temporary.open("w", encoding="utf-8") as stream:
-        json.dump(item, stream, indent=1)
+        json.dump(item, stream, indent=1, allow_nan=False)
         stream.write("\n")
         stream.flush()
         os.fsync(stream.fileno())

@@ -137,7 +137,7 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
     with Engine(scheduler) as engine:
         d = describe(engine, dataset)
     if as_json:
-        click.echo(json.dumps(d.to_json(), indent=1))
+        click.echo(json.dumps(d.to_json(), indent=1, allow_nan=False))
         return
     facts = [
         ("rows", f"{d.rows:,}"),
