@@ -44,6 +44,7 @@ def nightly_command(
     night failed, which only files that cannot be taken in make it, too; 2 wrong usage or a job file with an error. 1
     and 3 stay until a night succeeds, whether or not anything is new.
     """
+    from pipeline.cli import told
     from pipeline.nightly import days
     from pipeline.nightly.job import read_job
     from pipeline.nightly.night import plan_night, run_nightly
@@ -68,7 +69,7 @@ def nightly_command(
             say(f"svmsieve: {trouble}", err=True)
 
     with progress(quiet) as listen:
-        done = run_nightly(plan, today, wait, listen, ended)
+        done = run_nightly(plan, today, wait, listen, ended, stopped=lambda: bool(told.number))
     how = standing(Store(plan.store))
     if not done:
         click.echo(json.dumps(None) if as_json else "nothing new; nothing was changed")

@@ -114,7 +114,7 @@ def _content(entry: Entry) -> Entry:
     """Return the entry with its content's sha256, or as one that cannot be read."""
     digest = hashlib.sha256()
     try:
-        with open_binary(entry.name) as stream:
+        with open_binary(entry.opened_by) as stream:
             while chunk := stream.read(CHUNK):
                 digest.update(chunk)
     except DataError as error:

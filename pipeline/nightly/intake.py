@@ -67,7 +67,7 @@ class Intake:
         self.listen(Note(f"adding {entry.name}"))
         spec = replace(self.job.reading, append=self._manifest() is not None)
         try:
-            ingest([entry.name], self.store.shards, spec, self.listen)
+            ingest([entry.opened_by], self.store.shards, spec, self.listen)
         except (DataError, MemoryError) as error:
             self.ledger.adding = None
             self.ledger.put(replace(entry, status=_status(error), note=_note(error)))

@@ -36,7 +36,11 @@ FORMAT, VERSION = "svmsieve-ledger", 2  # version 1 knew no shards that files sh
 
 @dataclass(frozen=True)
 class Entry:
-    """An input file. ``stamp`` is what tells that it changed, ``day`` what its age counts from, ``night`` when seen."""
+    """An input file. ``stamp`` is what tells that it changed, ``day`` what its age counts from, ``night`` when seen.
+
+    ``name`` may be shown and stored; ``address`` is what opens the file, where that is another: it may hold credentials
+    and is never stored.
+    """
 
     name: str
     size: int
@@ -51,6 +55,16 @@ class Entry:
     shards: tuple[str, ...] = ()
     reading: str = ""
     retired: str = ""
+    address: str = field(default="", repr=False)
+
+    @property
+    def opened_by(self) -> str:
+        """What opens the file."""
+        return self.address or self.name
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is stored."""
+        return {key: value for key, value in asdict(self).items() if key != "address"}
 
     @property
     def date(self) -> date:
@@ -80,10 +94,10 @@ class Ledger:
             {
                 "format": FORMAT,
                 "version": VERSION,
-                "adding": None if self.adding is None else asdict(self.adding),
+                "adding": None if self.adding is None else self.adding.to_json(),
                 "superseded": self.superseded,
                 "shared": self.shared.to_json(),
-                "files": [asdict(entry) for entry in self.entries.values()],
+                "files": [entry.to_json() for entry in self.entries.values()],
             },
         )
 

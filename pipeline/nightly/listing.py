@@ -17,6 +17,7 @@ from pipeline.data.stores import is_url
 from pipeline.errors import DataError
 from pipeline.nightly.days import day_of
 from pipeline.nightly.ledger import NOT_A_FILE, UNREADABLE, Entry
+from pipeline.redact import identity
 
 _TIMES = ("mtime", "LastModified", "last_modified", "created")
 _NOT_READY = (".", "_")
@@ -27,8 +28,9 @@ def listed(inputs: tuple[str, ...]) -> list[Entry]:
     """List what is there, each name once; what is not a file to read has a status and a note that say so."""
     found: dict[str, Entry] = {}
     for pattern in inputs:
-        for name, facts in _matches(pattern):
-            found[name] = _entry(name, facts)
+        for address, facts in _matches(pattern):
+            name = identity(address) if is_url(address) else address
+            found[name] = replace(_entry(name, facts), address="" if name == address else address)
     return list(found.values())
 
 

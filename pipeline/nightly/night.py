@@ -38,6 +38,7 @@ from pipeline.nightly.records import FAILED, HELD, NOTHING_NEW, PUBLISHED, TRAIN
 from pipeline.nightly.store import Store
 from pipeline.nightly.summary import summary
 from pipeline.nightly.tonight import Tonight, reference_of
+from pipeline.redact import redacted
 
 Ended = Callable[[dict[str, Any], str], None]
 
@@ -47,16 +48,22 @@ def _nobody(line: dict[str, Any], trouble: str) -> None:
 
 
 def run_nightly(
-    job: Job, today: date, wait: float = 0.0, listen: Listener = silent, ended: Ended = _nobody
+    job: Job,
+    today: date,
+    wait: float = 0.0,
+    listen: Listener = silent,
+    ended: Ended = _nobody,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> list[dict[str, Any]]:
     """Complete the night that was under way, then do today's; return the lines of the nights that this finished.
 
     Today's error is raised, once it is recorded. ``ended`` is called with each night's line, failed or not, and with
-    what went wrong when others were told of it.
+    what went wrong when others were told of it. An error after this process was told to stop (``stopped``) is no
+    failure: workers that get the signal, too, are missed.
     """
     store = Store(job.store)
     with store.opened(wait):
-        nights = Nights(job, store, listen, ended)
+        nights = Nights(job, store, listen, ended, stopped)
         done = []
         unfinished = nights.unfinished()
         if unfinished:
@@ -98,8 +105,15 @@ def plan_night(job: Job, today: date) -> dict[str, Any]:
 class Nights:
     """The nights of a job, one at a time, in a store that nobody else is writing to."""
 
-    def __init__(self, job: Job, store: Store, listen: Listener, ended: Ended = _nobody) -> None:
-        self.job, self.store, self.listen, self.ended = job, store, listen, ended
+    def __init__(
+        self,
+        job: Job,
+        store: Store,
+        listen: Listener,
+        ended: Ended = _nobody,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.job, self.store, self.listen, self.ended, self.stopped = job, store, listen, ended, stopped
 
     def plan(self, night: str, today: date, ledger: Ledger | None = None) -> Plan:
         """Return what there is to take in."""
@@ -136,7 +150,7 @@ class Nights:
         try:
             yield
         except Exception as error:
-            if "line" not in night:
+            if "line" not in night and not self.stopped():
                 self._fail(night, error)
             raise
 
@@ -146,8 +160,8 @@ class Nights:
             with self.recorded(night):
                 return self.complete(night)
         except SieveError as error:
-            line: dict[str, Any] = night["line"]
-            if line["status"] != FAILED:
+            line: dict[str, Any] | None = night.get("line")
+            if line is None or line["status"] != FAILED:
                 raise
             self.listen(Note(f"night {line['night']} failed: {error}"))
             return line
@@ -179,7 +193,7 @@ class Nights:
 
     def _fail(self, night: dict[str, Any], error: Exception) -> None:
         """End a night that met an error."""
-        said = " ".join(str(error).split())
+        said = redacted(" ".join(str(error).split()))
         if not isinstance(error, SieveError):
             said = f"{type(error).__name__} {said}".rstrip()
         try:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from pipeline.nightly.records import NOTHING_NEW, written
+from pipeline.redact import redacted
 
 SECONDS = 60.0
 _SHOWN = 200  # characters of what a failing command said
@@ -36,6 +37,6 @@ def notify(words: tuple[str, ...], line: dict[str, Any]) -> str:
     except (OSError, ValueError) as error:
         return f"notify: {words[0]} cannot be run ({getattr(error, 'strerror', None) or error})"
     if run.returncode:
-        last = " ".join(said.decode("utf-8", "replace").split())[-_SHOWN:]
+        last = redacted(" ".join(said.decode("utf-8", "replace").split()))[-_SHOWN:]
         return f"notify: {words[0]} ended with {run.returncode}" + (f" ({last})" if last else "")
     return ""

@@ -20,7 +20,9 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import JobError, RunError
 from pipeline.events import Listener
 from pipeline.flow.fit import budget_for, train_run
-from pipeline.flow.run_directory import HEADER, Run, StepView, open_run, read_header
+from pipeline.flow.path import versions
+from pipeline.flow.run_directory import Run, StepView, open_run, read_header
+from pipeline.flow.run_writer import changed_versions
 from pipeline.flow.score import scores
 from pipeline.flow.screen import screening
 from pipeline.flow.step import Clock
@@ -38,7 +40,7 @@ class Yesterday:
 
     settled: float
     relative_gap: float
-    scores: dict[str, float] | None
+    scores: dict[str, float | None] | None
 
 
 @dataclass(frozen=True)
@@ -86,30 +88,33 @@ class Tonight:
         }
 
     def _budget(self, folder: Path) -> int:
-        return self.job.training.settings.get("memory") or budget_for(folder)
+        """Return the memory of the run that goes on; one whose run.json is damaged begins afresh."""
+        try:
+            return self.job.training.settings.get("memory") or budget_for(folder)
+        except RunError:
+            return budget_for(None)
 
     def _trained(self, spec: PathSpec, folder: Path, starts: list[StepView]) -> Run:
-        """Train, or go on; what a killed attempt made of other data or settings is begun afresh."""
+        """Train, or go on; what a killed attempt made of other data, settings or versions is begun afresh."""
         if folder.exists() and not self._goes_on(folder, spec):
             shutil.rmtree(folder)
         return train_run(self.engine, self.data, spec, folder, None, self.listen, starts)
 
     def _goes_on(self, folder: Path, spec: PathSpec) -> bool:
-        if not (folder / HEADER).is_file():
+        try:
+            header = read_header(folder)  # its steps may be damaged: training mends that
+        except RunError:
             return False
-        header = read_header(folder)  # its steps may be damaged: training mends that
-        return PathSpec.from_json(header["spec"]) == spec and header["data"]["fingerprint"] == self.data.fingerprint
+        same = PathSpec.from_json(header["spec"]) == spec and header["data"]["fingerprint"] == self.data.fingerprint
+        return same and not changed_versions(header, versions())
 
     def _check_scores(self, run: Run, spec: PathSpec) -> None:
         """Stop where the rows held out cannot tell a good model from a bad one."""
-        found = run.steps[-1].scores
-        held = f"holdout {spec.holdout:g} of {self.data.n_rows:,} rows"
-        cure = "wait for more rows, or raise holdout"
-        if spec.holdout and not found:
-            raise JobError(f"no row was held out ({held}), so there is nothing to judge by; {cure}")
-        for name in {spec.select: 0, **{gate.score: 0 for gate in self.job.gates}} if spec.holdout else ():
-            if found[name] is None or math.isnan(found[name]):
-                raise JobError(f"{name} is not defined: the rows held out ({held}) are of one class; {cure}")
+        for name in (spec.select, *(gate.score for gate in self.job.gates)):
+            if run.steps[-1].scores[name] is None:
+                held = f"holdout {spec.holdout:g} of {self.data.n_rows:,} rows"
+                problem = f"{name} is not defined: the rows held out ({held}) are of one class"
+                raise JobError(f"{problem}; wait for more rows, or raise holdout")
 
     def _yesterday(self, before: StepView, spec: PathSpec) -> Yesterday:
         """Screen today's rows with yesterday's model, and score it on the rows held out."""

@@ -100,6 +100,42 @@ def test_an_interrupted_night_is_no_failed_one(begun):
     assert begun.night(1)["night"] == str(day(1))
 
 
+def test_an_error_of_a_night_that_was_told_to_stop_is_no_failure(begun, monkeypatch):
+    """Worker processes get SIGTERM, too; that they are missed may come before the interrupt."""
+
+    def missed(*arguments):
+        raise EngineError("a worker is gone")
+
+    begun.arrive(1)
+    with monkeypatch.context() as patch, pytest.raises(EngineError):
+        patch.setattr(tonight, "train_run", missed)
+        begun.run(1, stopped=lambda: True)
+    assert len(begun.history()) == 1 and (begun.store / "night.json").is_file()
+    assert begun.night(1)["night"] == str(day(1))
+
+
+def test_a_night_that_was_killed_before_an_upgrade_trains_afresh(begun):
+    begun.arrive(1)
+    with pytest.raises(KeyboardInterrupt):
+        begun.run(1, listen=_interrupting)
+    path = begun.store / "runs" / str(day(1)) / "run.json"
+    header = json.loads(path.read_text())
+    header["versions"]["numpy"] = "1.0"
+    path.write_text(json.dumps(header))
+    assert begun.night(1)["status"] == "published"
+    assert json.loads(path.read_text())["versions"]["numpy"] != "1.0"
+
+
+@pytest.mark.parametrize("memory", ["memory: 1GB, ", ""])
+def test_a_night_whose_run_json_is_damaged_trains_afresh(begun, memory):
+    begun.job.write_text(SETTINGS.replace("memory: 1GB, ", memory))
+    begun.arrive(1)
+    with pytest.raises(KeyboardInterrupt):
+        begun.run(1, listen=_interrupting)
+    (begun.store / "runs" / str(day(1)) / "run.json").write_text("{")
+    assert begun.night(1)["status"] == "published"
+
+
 def test_an_error_in_training_leaves_nothing_half_done(begun, monkeypatch, capsys):
     def lost(*arguments):
         raise EngineError("lost the cluster; look at its log")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.nightly import arrivals, days, intake
+from pipeline.nightly import arrivals, days, intake, listing
 from pipeline.nightly.days import day_of
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night
@@ -184,6 +185,33 @@ def test_names_may_hold_anything(begun, capsys):
     assert out.count("corrupt") == 4 and all(line.isprintable() for line in out.split("\n"))
     page = (begun.store / "summaries" / f"{day(1)}.md").read_text()
     assert "| `a?b / 'c'.svm` | corrupt: line 1" in page
+
+
+def test_credentials_of_inputs_are_neither_shown_nor_stored(begun, monkeypatch, capsys):
+    secret = "https://user:password@host/rows-2026-03-02.svm?X-Amz-Signature=secret"  # noqa: S105
+    facts = {"name": secret, "type": "file", "size": 9, "mtime": 0}
+    monkeypatch.setattr(listing, "_matches", lambda pattern: [(secret, facts)])
+    opened = []
+
+    @contextmanager
+    def opening(path: str):
+        opened.append(path)
+        yield io.BytesIO(b"1 1:oops\n")
+
+    def failing(inputs, *arguments):
+        opened.extend(inputs)
+        raise intake.DataError(f"cannot be read (403 for {inputs[0]})", path=inputs[0])
+
+    monkeypatch.setattr(arrivals, "open_binary", opening)
+    monkeypatch.setattr(intake, "ingest", failing)
+    said = command(capsys, "nightly", begun.job, "--date", day(1), "--dry-run")
+    said += command(capsys, "nightly", begun.job, "--date", day(1))
+    said += command(capsys, "store", "status", begun.store)
+    assert set(opened) == {secret}
+    names = ("files.json", "history.jsonl", f"summaries/{day(1)}.md", "metrics.prom")
+    kept = "".join((begun.store / name).read_text() for name in names)
+    assert "host/rows-2026-03-02.svm" in kept
+    assert not any(word in f"{said}{kept}" for word in ("password", "secret"))
 
 
 def test_hive_folders_are_looked_into(begun):
