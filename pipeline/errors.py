@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
+
+from pipeline.redact import redacted
 
 
 class SieveError(Exception):
-    """Base of every error svmsieve raises on purpose. ``cli`` prints it as one line and exits with 1."""
+    """Base of every error svmsieve raises on purpose. ``cli`` prints it as one line and exits with 1.
+
+    Whatever address it names, and whatever a library said of one: no credentials are in it.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*(redacted(part) if isinstance(part, str) else part for part in args))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the fields, so that an error raised on a worker arrives whole."""
         return _rebuild, (type(self), self.args, self.__dict__.copy())
 
 
+class SieveWarning(UserWarning):
+    """Something to know that is no error. ``cli`` prints it as one line."""
+
+
 class DataError(SieveError, ValueError):
     """Input that cannot be used, with the file and the line or row where it stands."""
 
     def __init__(self, problem: str, *, path: str = "", row: int | None = None, unit: str = "row") -> None:
-        self.problem, self.path, self.row, self.unit = problem, path, row, unit
+        self.problem, self.path, self.row, self.unit = redacted(problem), redacted(path), row, unit
         where = ", ".join(part for part in (path, f"{unit} {row}" if row is not None else "") if part)
         super().__init__(f"{where}: {problem}" if where else problem)
 
@@ -64,6 +77,14 @@ class BudgetError(SieveError, MemoryError):
 
 class SolverError(SieveError, RuntimeError):
     """A problem that a solver cannot express or has no memory for."""
+
+
+def shown(value: object) -> str:
+    """Return a value for a message: a few dozen characters, however long it is."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return f"a {type(value).__name__} of thousands of digits"
 
 
 def _rebuild(kind: type[SieveError], args: tuple[Any, ...], fields: dict[str, Any]) -> SieveError:

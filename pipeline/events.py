@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from pipeline.redact import redacted
 
 
 @dataclass(frozen=True)
@@ -19,9 +21,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Note:
-    """Something worth a line: a choice that was made, a thing that was left out."""
+    """Something worth a line: a choice that was made, a thing that was left out; without credentials."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", redacted(self.text))
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class StepProgress:
     relative_gap: float
     passes: float
     done: bool
-    scores: dict[str, float] | None = None
+    scores: Mapping[str, float | None] | None = None
 
 
 Event = Progress | Note | StepProgress

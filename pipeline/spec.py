@@ -1,21 +1,34 @@
-"""What a path run was asked to do: every setting that can change its result, and nothing else."""
+"""What a path run was asked to do: every setting that can change its result, and nothing else.
+
+Settings come from people, from Python and from run.json, where lists stand for tuples and whole numbers for floats. A
+``PathSpec`` holds each in one form, so that equal settings are equal, and has none that cannot be.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
+from itertools import islice
+from numbers import Integral, Real
 from typing import Any
 
-from pipeline.errors import SpecError
+from pipeline.errors import SpecError, shown
 
 RULES = ("it", "bt1", "bt2", "gap", "none")
 SOLVERS = ("auto", "dcd", "newton", "liblinear")
 SCORES = ("accuracy", "balanced_accuracy", "auc", "f1")
+MOST_C = 10_000  # of a grid: a model is a file, and what a run says of itself is read as a whole
+LEAST_TOL = 1e-15  # float64 has no smaller difference between a primal and a dual value
+LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e6  # 1.6 million steps from C to 10 C; one step
+MOST_MEMORY = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class PathSpec:
-    """Settings of a path; two runs on the same data with equal specs have equal models, to the bit.
+    """Settings of a path. Two runs on the same shards with equal specs and versions have equal models, to the bit,
+    whatever the scheduler and however many workers; the same rows cut into other shards are added up in another order:
+    the same fingerprint, and certificates within the same ``tol``, but other last bits.
 
     ``grid`` replaces the eps-path (``epsilon``, ``c_max``) by a list of C, in multiples of C_min if ``grid_in_c_min``.
     ``class_weight`` multiplies the costs of negative and positive rows. ``holdout`` leaves that share of the rows out
@@ -43,42 +56,46 @@ class PathSpec:
 
     def __post_init__(self) -> None:
         for name in ("c_max", "epsilon", "tol"):
-            _positive(name, getattr(self, name))
-        if not self.tol < 1:
-            raise SpecError(f"tol is a relative gap below 1, not {self.tol!r}")
+            self._set(name, _positive(name, getattr(self, name)))
+        if not LEAST_TOL <= self.tol < 1:
+            raise SpecError(f"tol is a relative gap below 1, and of at least {LEAST_TOL:g}, not {self.tol!r}")
+        if not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
+            raise SpecError(
+                f"epsilon is a relative gap from {LEAST_EPSILON:g} to {MOST_EPSILON:g}, not {self.epsilon!r}"
+            )
         if self.grid is not None:
-            if not self.grid:
-                raise SpecError("the grid has no C in it; write for example 0.01,0.1,1")
-            for c in self.grid:
-                _positive("C", c)
+            self._set("grid", _grid(self.grid))
+        for name in ("grid_in_c_min", "predict", "shrink"):
+            _flag(name, getattr(self, name))
         _one_of("rule", self.rule, RULES)
         _one_of("solver", self.solver, SOLVERS)
         _one_of("select", self.select, SCORES)
-        if not 0 <= self.holdout < 1:
-            raise SpecError(f"holdout is a share of the rows from 0 to below 1, not {self.holdout!r}")
-        if self.fold is not None and not 0 <= self.fold[0] < self.fold[1]:
-            raise SpecError(f"fold {self.fold[0]} of {self.fold[1]} does not exist")
+        self._set("memory", _whole("memory", self.memory, 1, MOST_MEMORY))
+        self._set("class_weight", _class_weight(self.class_weight))
+        self._set("holdout", _share("holdout", self.holdout))
+        if self.fold is not None:
+            self._set("fold", _fold(self.fold))
+        self._set("cv", _whole("cv", self.cv, 0))
         if self.cv and (self.cv < 2 or self.holdout):
             raise SpecError("cross-validation needs at least 2 folds, and no hold-out beside it")
-        if isinstance(self.class_weight, str):
-            _one_of("class_weight", self.class_weight, ("balanced",))
-        elif self.class_weight is not None:
-            for weight in self.class_weight:
-                _positive("a class weight", weight)
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, item: dict[str, Any]) -> PathSpec:
-        """Read what ``to_json`` wrote; lists become tuples again."""
+    def from_json(cls, item: Any) -> PathSpec:
+        """Read what ``to_json`` wrote."""
+        if not isinstance(item, dict):
+            raise SpecError(f"settings are an object, not {shown(item)}")
         known = {field.name for field in fields(cls)}
         unknown = sorted(set(item) - known)
         if unknown:
-            raise SpecError(f"unknown setting {unknown[0]!r} (written by a newer svmsieve?)")
-        settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in item.items()}
-        return cls(**settings)
+            raise SpecError(f"unknown setting {shown(unknown[0])} (written by a newer svmsieve?)")
+        return cls(**item)
 
     def costs(self) -> tuple[object, ...]:
         """Return what settles the rows' costs."""
@@ -89,15 +106,86 @@ class PathSpec:
         for field in fields(self):
             mine, theirs = getattr(self, field.name), getattr(other, field.name)
             if mine != theirs:
-                return f"{field.name} was {theirs!r} and is now {mine!r}"
+                return f"{field.name} was {shown(theirs)} and is now {shown(mine)}"
         return ""
 
 
-def _positive(name: str, value: float) -> None:
-    if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
-        raise SpecError(f"{name} must be a positive finite number, not {value!r}")
+def _number(value: object) -> float:
+    """Return a number as float64; nan for what is none or too large for one."""
+    try:
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        return math.nan
 
 
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise SpecError(f"unknown {name} {value!r}; there are {', '.join(choices)}")
+def _positive(name: str, value: object) -> float:
+    number = _number(value)
+    if not (math.isfinite(number) and number > 0):
+        raise SpecError(f"{name} must be a positive finite number, not {shown(value)}")
+    return number
+
+
+def _share(name: str, value: object) -> float:
+    share = _number(value)
+    if not 0 <= share < 1:
+        raise SpecError(f"{name} is a share of the rows from 0 to below 1, not {shown(value)}")
+    return share
+
+
+def _whole(name: str, value: object, least: int, most: int | None = None) -> int:
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else least - 1
+    if number < least or (most is not None and number > most):
+        upto = f" to {most}" if most else ""
+        raise SpecError(f"{name} must be a whole number from {least}{upto}, not {shown(value)}")
+    return number
+
+
+def _flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise SpecError(f"{name} must be True or False, not {shown(value)}")
+
+
+def _one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if not (isinstance(value, str) and value in choices):
+        raise SpecError(f"unknown {name} {shown(value)}; there are {', '.join(choices)}")
+
+
+def _items(value: object, most: int) -> tuple[Any, ...] | None:
+    """Return up to ``most`` + 1 items of what can be gone through; None for text and for what cannot."""
+    if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
+        return None
+    return tuple(islice(value, most + 1))
+
+
+def _grid(value: object) -> tuple[float, ...]:
+    grid = _items(value, MOST_C)
+    if grid is None:
+        raise SpecError(f"grid is a list of C, for example [0.01, 0.1, 1], not {shown(value)}")
+    if not grid:
+        raise SpecError("the grid has no C in it; write for example 0.01,0.1,1")
+    if len(grid) > MOST_C:
+        raise SpecError(f"the grid has more than {MOST_C:,} values of C; train at fewer")
+    return tuple(_positive("C", c) for c in grid)
+
+
+def _fold(value: object) -> tuple[int, int]:
+    fold = _items(value, 2) or ()
+    if len(fold) != 2:
+        raise SpecError(f"fold is a pair (number of the fold, number of folds), not {shown(value)}")
+    k, folds = (_whole("fold", item, 0) for item in fold)
+    if not k < folds:
+        raise SpecError(f"fold {k} of {folds} does not exist")
+    return k, folds
+
+
+def _class_weight(value: object) -> tuple[float, float] | str | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        _one_of("class_weight", value, ("balanced",))
+        return value
+    weights = _items(value, 2) or ()
+    if len(weights) != 2:
+        raise SpecError(f"class_weight is 'balanced' or a pair (negative, positive), not {shown(value)}")
+    negative, positive = (_positive("a class weight", weight) for weight in weights)
+    return negative, positive

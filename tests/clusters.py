@@ -54,9 +54,10 @@ class RealCluster:
         self.address = json.loads(file.read_text())["address"]
 
     def add_worker(self, wait: bool = True, **how: Any) -> subprocess.Popen:
-        """Start a worker: ``python`` are options of its interpreter, the rest its own."""
+        """Start a worker: ``python`` are options of its interpreter, the rest its own; a ``nanny`` starts it again."""
         name = f"worker-{self.count}"
-        words = [self.address, "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--name", name]
+        nanny = "--nanny" if how.pop("nanny", False) else "--no-nanny"
+        words = [self.address, "--host", "127.0.0.1", "--nthreads", "1", nanny, "--name", name]
         words += ["--local-directory", str(self.folder / "work"), "--death-timeout", "60", *how.pop("options", ())]
         self.count += 1
         worker = self._start(name, "worker", words, **how)

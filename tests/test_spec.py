@@ -21,7 +21,7 @@ from pipeline.spec import PathSpec
         ({"epsilon": -1e-3}, "epsilon must be a positive"),
         ({"tol": math.nan}, "tol must be a positive finite number, not nan"),
         ({"tol": "small"}, "tol must be a positive finite number, not 'small'"),
-        ({"tol": 1.0}, "tol is a relative gap below 1, not 1.0"),
+        ({"tol": 1.0}, "tol is a relative gap below 1, and of at least 1e-15, not 1.0"),
         ({"grid": ()}, "write for example 0.01,0.1,1"),
         ({"grid": (1.0, -2.0)}, "C must be a positive finite number, not -2.0"),
         ({"rule": "dvi"}, "unknown rule 'dvi'; there are it, bt1, bt2, gap, none"),

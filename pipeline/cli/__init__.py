@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from types import FrameType
-from typing import NoReturn
+import traceback
+import warnings
+from typing import Any, NoReturn
 
 import click
 
 from pipeline.cli.cluster import cluster
 from pipeline.cli.datasets import datasets
+from pipeline.cli.ending import Ending
 from pipeline.cli.export import export_command
 from pipeline.cli.ingest import ingest_command
 from pipeline.cli.nightly import nightly_command
@@ -19,7 +20,10 @@ from pipeline.cli.path import path_command
 from pipeline.cli.predict import predict_command
 from pipeline.cli.train import screen_command, train_command
 from pipeline.cli.verify import verify_command
-from pipeline.errors import SieveError
+from pipeline.errors import SieveError, SieveWarning
+from pipeline.redact import redacted
+
+told = Ending()
 
 EXAMPLES = """
 \b
@@ -38,7 +42,7 @@ def app() -> None:
     """Certified SVM regularisation paths on data larger than memory.
 
     Data of any common format become memory-mapped sparse shards (ingest); passes over them run on this machine or on a
-    Dask cluster. Exit codes: 0 done, 1 the job failed, 2 wrong usage.
+    Dask cluster. Exit codes: 0 done, 1 the job failed, 2 wrong usage, 143 ended by SIGTERM.
     """
 
 
@@ -56,41 +60,63 @@ app.add_command(cluster)
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; every expected failure is one line on stderr."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    told.begin()
+    told.leave(_run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _run(words: list[str]) -> int:
+    """Run a command and return its exit code."""
     try:
-        words = sys.argv[1:] if arguments is None else arguments
-        with app.make_context("svmsieve", list(words)) as context:
+        with warnings.catch_warnings(), app.make_context("svmsieve", list(words)) as context:
+            _show_warnings()
             app.invoke(context)
-        sys.exit(0)
+        return 0
     except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        return stop.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
-        sys.exit(2)
+        return 2
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "svmsieve"
-        fail(f"{error.format_message().rstrip('.')}; see {command} --help", command, code=2)
+        return fail(f"{error.format_message().rstrip('.')}; see {command} --help", command, code=2)
     except click.ClickException as error:
-        fail(error.format_message())
+        return fail(error.format_message())
     except (click.Abort, KeyboardInterrupt):
-        fail("interrupted; finished results stay, run the same command again to go on")
+        return _stopped()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        return 1
     except SieveError as error:
+        if told.number:  # worker processes get the signal, too, and are missed
+            return _stopped()
         if os.environ.get("SVMSIEVE_DEBUG"):
-            raise
-        fail(" ".join(str(error).split()))
+            print(redacted(traceback.format_exc()), file=sys.stderr, end="")
+            return 1
+        return fail(" ".join(str(error).split()))
     except MemoryError:
-        fail("out of memory; use fewer --workers or smaller shards")
+        return fail("out of memory; use fewer --workers or smaller shards")
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    """Treat the end that a supervisor asks for as Ctrl-C: what is half-written is removed."""
-    raise KeyboardInterrupt
+def _stopped() -> int:
+    told.cleaned_up()
+    return fail("interrupted; finished results stay, run the same command again to go on", code=told.code)
 
 
-def fail(message: str, command: str = "svmsieve", code: int = 1) -> NoReturn:
-    """Print one line and exit."""
-    print(f"{command}: {message}", file=sys.stderr)
-    sys.exit(code)
+def _show_warnings() -> None:
+    """Show a warning of ours as one line."""
+    shown_before = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, SieveWarning):
+            print(f"svmsieve: warning: {redacted(str(message))}", file=sys.stderr, flush=True)
+        else:
+            shown_before(message, category, *where, **more)
+
+    warnings.simplefilter("always", SieveWarning)
+    warnings.showwarning = show
+
+
+def fail(message: str, command: str = "svmsieve", code: int = 1) -> int:
+    """Print one line and return the exit code."""
+    print(f"{command}: {redacted(message)}", file=sys.stderr)
+    return code

@@ -19,6 +19,7 @@ from pipeline.cli.options import (
 )
 from pipeline.cli.progress import counted, human_bytes, progress
 from pipeline.cli.table import table
+from pipeline.redact import redacted
 
 
 @click.group(epilog="\b\nExample:\n  svmsieve datasets list")
@@ -34,7 +35,7 @@ def list_command(as_json: bool) -> None:
 
     registry = load_registry()
     if as_json:
-        click.echo(json.dumps([vars(entry) for entry in registry.values()], indent=1))
+        click.echo(json.dumps([vars(e) | {"url": redacted(e.url)} for e in registry.values()], indent=1))
         return
     rows = [
         (e.name, e.paper, f"{e.rows:,}" if e.rows else "?", f"{e.features:,}" if e.features else "?", e.kind, e.title)
@@ -104,10 +105,11 @@ def copy_command(source: str, target: str, overwrite: bool, prune: bool, quiet: 
         copied = copy_shards(source, target, overwrite, prune, listen)
     shards = copied.manifest.shards
     said = f"{counted(len(shards), 'shard')} of {human_bytes(sum(shard.bytes for shard in shards))}"
-    click.echo(f"{target}: {copied.manifest.rows:,} rows in {said}, {copied.sent:,} of them sent now")
+    where = redacted(target)
+    click.echo(f"{where}: {copied.manifest.rows:,} rows in {said}, {copied.sent:,} of them sent now")
     if copied.strays:
         strays = counted(len(copied.strays), "other shard")
-        click.echo(f"{target}: {strays} there for readers of older data sets; --prune removes them")
+        click.echo(f"{where}: {strays} there for readers of older data sets; --prune removes them")
 
 
 @datasets.command("compact", epilog="\b\nExample:\n  svmsieve datasets compact clicks")
@@ -142,7 +144,7 @@ def check_command(directory: str) -> None:
 
     data = open_shards(directory, full_check=True)
     read = f"{counted(len(data.shards), 'shard')} read, {human_bytes(data.bytes)}"
-    click.echo(f"{directory}: {read}: every checksum holds")
+    click.echo(f"{redacted(directory)}: {read}: every checksum holds")
 
 
 @datasets.command("describe", epilog="\b\nExample:\n  svmsieve datasets describe clicks")
@@ -166,7 +168,7 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
     with Engine(scheduler) as engine:
         d = describe(engine, dataset)
     if as_json:
-        click.echo(json.dumps(d.to_json(), indent=1))
+        click.echo(json.dumps(d.to_json(), indent=1, allow_nan=False))
         return
     facts = [
         ("rows", f"{d.rows:,}"),
@@ -178,7 +180,7 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
         ("stored", f"{counted(d.shards, 'row group' if d.kind == 'parquet' else 'shard')}, {human_bytes(d.bytes)}"),
         ("fingerprint", d.fingerprint[:16]),
     ]
-    click.echo(data)
+    click.echo(redacted(data))
     for name, value in facts:
         click.echo(f"  {name:<12} {value}")
     click.echo()

@@ -34,7 +34,8 @@ def export_command(run: str, out: str, c: float | None, kind: str | None) -> Non
     """Write a model of RUN for other programs: LIBLINEAR, scikit-learn, or anything that reads npz.
 
     A bias of the training data becomes LIBLINEAR's -B and scikit-learn's intercept. LIBLINEAR's labels are integers:
-    others are written as +1 and -1, and a line says so.
+    others are written as +1 and -1, and a line says so. Without --c the step with the best score counts; where nothing
+    was scored, --c is needed.
     """
     from pipeline.flow.export import export
     from pipeline.flow.linear_model import model_of
@@ -44,8 +45,8 @@ def export_command(run: str, out: str, c: float | None, kind: str | None) -> Non
     if kind is None:
         problem = f"--out {out} does not tell the format; pass --as {', '.join(KINDS[:-1])} or {KINDS[-1]}"
         raise click.UsageError(problem, click.get_current_context())
-    model = model_of(open_run(run), c)
     with progress() as listen:
+        model = model_of(open_run(run), c, listen)
         export(model, Path(out), kind, listen)
     bias = f" and a bias of {model.bias:g}" if model.bias else ""
     features = counted(model.weights.size, "feature")

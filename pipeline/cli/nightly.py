@@ -60,7 +60,7 @@ def nightly_command(
     if not done:
         click.echo(json.dumps(None) if as_json else "nothing new; nothing was changed")
     for line in done:
-        click.echo(json.dumps(line) if as_json else _said(line))
+        click.echo(json.dumps(line, allow_nan=False) if as_json else _said(line))
     if done and done[-1]["status"] == REFUSED:
         context.exit(NOT_PUBLISHED)
 
@@ -92,7 +92,7 @@ def _said(line: dict[str, Any]) -> str:
 
 def _show_plan(plan: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(plan))
+        click.echo(json.dumps(plan, allow_nan=False))
         return
     at = plan["train_at"] if isinstance(plan["train_at"], str) else ", ".join(f"{c:.4g}" for c in plan["train_at"])
     click.echo(f"night {plan['night']}: would add {counted(len(plan['add']), 'file')}, retire {len(plan['retire'])}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.cli.grid import Grid
 from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import (
     Size,
@@ -18,7 +19,7 @@ from pipeline.cli.options import (
     solve_on_option,
     workers_option,
 )
-from pipeline.cli.progress import human_bytes, progress
+from pipeline.cli.progress import human_bytes, progress, score
 from pipeline.cli.table import table
 from pipeline.spec import RULES, SCORES, SOLVERS
 
@@ -35,30 +36,6 @@ Examples:
   svmsieve path shards --out run --grid 10x:10000x:20 --tol 1e-3      # 20 values, in multiples of C_min
   svmsieve path shards --out run --scheduler tcp://scheduler:8786 --validation other-shards
 """
-
-
-class Grid(click.ParamType):
-    """Values of C: 0.01,0.1,1 or LOW:HIGH:COUNT with equal ratios; an x after a number means times C_min."""
-
-    name = "grid"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[tuple[float, ...], bool]:
-        """Read a grid; return its values and whether they are in multiples of C_min."""
-        from pipeline.maths.eps_grid import check_grid, log_grid
-
-        if isinstance(value, tuple):
-            return value
-        try:
-            words = str(value).replace(" ", "").split(":")
-            count = int(words.pop()) if len(words) == 3 else None
-            words = words if count else words[0].split(",")
-            in_c_min = all(word.endswith("x") for word in words)
-            numbers = [float(word.removesuffix("x") if in_c_min else word) for word in words]
-            return tuple(log_grid(numbers[0], numbers[1], count) if count else check_grid(numbers)), in_c_min
-        except (ValueError, IndexError) as error:
-            self.fail(f"{value!r} is not a grid ({error}); write 0.01,0.1,1 or 0.01:10:7 or 10x:1000x:5", param, ctx)
 
 
 class ClassWeight(click.ParamType):
@@ -152,15 +129,16 @@ def opened(data: str, options: dict[str, Any], listen: Any) -> Dataset:
 def show_run(run: Run, as_json: bool) -> None:
     """Print the table of a run, or all of it as JSON."""
     if as_json:
-        click.echo(json.dumps({"run": str(run.path), **run.header, "steps": [step.facts for step in run.steps]}))
+        facts = {"run": str(run.path), **run.header, "steps": [step.facts for step in run.steps]}
+        click.echo(json.dumps(facts, allow_nan=False))
         return
     header = ["step", "C", "screened", "solved for", "free", "at bound", "relative gap", "passes", "seconds"]
-    scored = run.steps[-1].scores is not None or "cv_scores" in run.header
-    select = run.spec.select
+    found, best, select = run.scores, run.best_step, run.spec.select
+    scored = any(found)
     rows = []
-    for step in _some(run.steps, run.best.step):
+    for step in _some(run.steps, best or 0):
         cells = [
-            f"{step.step}{'*' if scored and step.step == run.best.step else ''}",
+            f"{step.step}{'*' if scored and step.step == best else ''}",
             f"{step.c:.4g}",
             f"{1 - step.survivors / step.n_rows:.1%}",
             f"{step.working_set:,}",
@@ -171,8 +149,7 @@ def show_run(run: Run, as_json: bool) -> None:
             f"{step.seconds['total']:.2f}",
         ]
         if scored:
-            found = run.header["cv_scores"][step.step] if "cv_scores" in run.header else step.scores
-            cells.append(f"{found[select]:.4f}")
+            cells.append(score((found[step.step] or {}).get(select)))
         rows.append(tuple(cells))
     table((*header, select.replace("_", " ")) if scored else tuple(header), rows, right=range(len(header) + 1))
     passes = sum(step.passes for step in run.steps) / len(run.steps)

@@ -10,7 +10,7 @@ import click
 
 from pipeline.cli.options import quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.path import opened
-from pipeline.cli.progress import progress
+from pipeline.cli.progress import progress, score
 
 EXAMPLES = """
 \b
@@ -22,7 +22,7 @@ Examples:
 SHOWN = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "auc": "AUC", "f1": "F1"}
 
 c_option = click.option(
-    "--c", type=float, metavar="C", help="The model at this C, or at the step before it [default: the best step]."
+    "--c", type=float, metavar="C", help="The model at this C, or at the step before it [default: the best score's]."
 )
 
 
@@ -43,23 +43,30 @@ def predict_command(
 
     The file has the columns score (x . w), label and truth, both as the labels of the training data: a class that
     stands for several is -1 or +1. DATA may have fewer features than the model (they are 0) or more (no training row
-    had them: their weight is 0, and a line says so); its bias must be the one of the training data.
+    had them: their weight is 0, and a line says so); its bias must be the one of the training data. Without --c the
+    step with the best score counts; where nothing was scored, --c is needed. A line says if RUN was trained on DATA.
     """
     from pipeline.engine.engine import Engine
     from pipeline.flow.linear_model import model_of
     from pipeline.flow.predict import write_predictions
     from pipeline.flow.run_directory import open_run
+    from pipeline.flow.seen import rows_seen, said_of_seen
 
     target, given = Path(out).resolve(), Path(data).resolve()
     if given == target or (given.is_dir() and given in target.parents):
         raise click.UsageError(f"--out {out} is in DATA itself; choose another", click.get_current_context())
-    model = model_of(open_run(run), c)
+    opened_run = open_run(run)
     with progress(quiet) as listen, Engine(scheduler, options["workers"]) as engine:
+        model = model_of(opened_run, c, listen)
         source = opened(data, options, listen)
         found = write_predictions(engine, model, source, Path(out), listen)
     if as_json:
         facts = {"out": out, "run": run, "step": model.step, "c": model.c, "rows": source.n_rows}
-        click.echo(json.dumps(facts | {"scores": found}))
+        facts |= {"rows_seen_in_training": rows_seen(opened_run.header, source), "scores": found}
+        click.echo(json.dumps(facts, allow_nan=False))
         return
-    shown = ", ".join(f"{name} {found[key]:.4f}" for key, name in SHOWN.items())
+    shown = ", ".join(f"{name} {score(found[key])}" for key, name in SHOWN.items())
     click.echo(f"{out}: {source.n_rows:,} rows by step {model.step} (C = {model.c:.6g}): {shown}")
+    seen = said_of_seen(opened_run.header, source)
+    if seen:
+        click.echo(f"{out}: {seen}")

@@ -26,6 +26,11 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
+def score(value: float | None) -> str:
+    """Return a score; one that no rows give (a class is missing) is not defined."""
+    return "not defined" if value is None else f"{value:.4f}"
+
+
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[Listener]:
     """Yield a listener that shows events on stderr."""
@@ -50,7 +55,8 @@ def _step_line(event: StepProgress, seconds: float) -> str:
     left = ""
     if 0.01 < event.share < 1 and seconds > 0:
         left = f", about {_duration(seconds * (1 - event.share) / event.share)} left"
-    scored = "".join(f", {name} {value:.4f}" for name, value in list((event.scores or {}).items())[:1])
+    first = list((event.scores or {}).items())[:1]
+    scored = "".join(f", {name} {value:.4f}" for name, value in first if value is not None)
     gap = f"gap {max(event.relative_gap, 0.0):.1e}{'' if event.done else ' (again)'}"
     rows = f"{event.screened:.0%} screened, {event.working_set:,} rows solved for"
     return f"step {event.step}: C = {event.c:.4g}, {rows}, {gap}, {event.passes:.1f} passes{scored}{left}"

@@ -81,7 +81,7 @@ def screen_command(
             kept = survivors_to(keep_out, engine, source, found) if keep_out else None
     facts = {"c": c, "c_ref": step.c, "rule": rule, "zero": counts[ZERO], "upper": counts[UPPER], "keep": counts[KEEP]}
     if as_json:
-        click.echo(json.dumps(facts))
+        click.echo(json.dumps(facts, allow_nan=False))
         return
     total = sum(counts.values())
     decided = 1 - counts[KEEP] / total

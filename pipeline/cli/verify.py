@@ -64,7 +64,7 @@ def verify_command(run: str, data: str, step: int | None, as_json: bool, quiet: 
     failed = [finding for finding in found if not finding.holds]
     if as_json:
         steps = [asdict(finding) | {"holds": finding.holds} for finding in found]
-        click.echo(json.dumps({"run": run, "holds": not failed, "findings": steps}))
+        click.echo(json.dumps({"run": run, "holds": not failed, "findings": steps}, allow_nan=False))
     if failed:
         more = f" (and {counted(len(failed) - 1, 'more step')})" if len(failed) > 1 else ""
         raise RunError(f"{failed[0]}{more}; do not trust the run: train again into another --out")

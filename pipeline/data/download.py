@@ -16,6 +16,7 @@ from urllib.error import HTTPError
 from pipeline.data.registry import Entry
 from pipeline.errors import FetchError
 from pipeline.events import Listener, Progress
+from pipeline.redact import identity
 
 PIECE = 1 << 20
 TIMEOUT = 30.0
@@ -39,7 +40,7 @@ def download(entry: Entry, state_path: Path, part: IO[bytes], listen: Listener, 
         if part.tell() and not done:
             part.seek(0)
             part.truncate()
-        state = {"url": entry.url, "validator": _validator(answer) or (validator if done else "")}
+        state = {"url": identity(entry.url), "validator": _validator(answer) or (validator if done else "")}
         state_path.write_text(json.dumps(state), encoding="utf-8")
         while piece := answer.read(PIECE):
             part.write(piece)
@@ -100,6 +101,6 @@ def _validator_of_part(state_path: Path, url: str) -> str:
     """The version that FILE.part was begun with, if it came from this address."""
     try:
         state = json.loads(state_path.read_text(encoding="utf-8"))
-        return str(state["validator"]) if state["url"] == url else ""
+        return str(state["validator"]) if state["url"] == identity(url) else ""
     except (OSError, ValueError, LookupError, TypeError):
         return ""

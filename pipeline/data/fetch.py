@@ -28,6 +28,7 @@ from pipeline.data.download import AGAIN, PIECE
 from pipeline.data.registry import SCHEMES, Entry
 from pipeline.errors import FetchError, RegistryError
 from pipeline.events import Listener, Progress, silent
+from pipeline.redact import identity
 
 ELSEWHERE = "download it elsewhere and pass the file to `svmsieve ingest`"
 
@@ -124,7 +125,8 @@ def _verify(entry: Entry, target: Path, listen: Listener) -> None:
             f"{target} has no record {record.name} to check it against: pass the file itself to "
             "`svmsieve ingest`, or use --force to download it again"
         )
-    if match and match[2] not in (None, entry.url):
+    source = identity(entry.url)
+    if match and match[2] is not None and source not in (match[2], identity(match[2])):
         raise FetchError(
             f"{target} came from {match[2]}, not {entry.url}: use --force to replace it, or another directory"
         )
@@ -135,7 +137,7 @@ def _verify(entry: Entry, target: Path, listen: Listener) -> None:
                 f"{target} is not what was downloaded: sha256 is {digest[:12]}..., {who} says "
                 f"{expected[:12]}...; use --force to download it again"
             )
-    if not match:
+    if not match or match[2] not in (None, source):  # an older svmsieve wrote the whole address
         _record(entry, target, digest)
 
 
@@ -150,9 +152,12 @@ def _sha256(path: Path, entry: Entry, listen: Listener) -> str:
 
 
 def _record(entry: Entry, target: Path, digest: str) -> None:
-    """Write FILE.sha256, which `sha256sum -c` reads; the address is in a comment, so that two differ."""
+    """Write FILE.sha256, which `sha256sum -c` reads; the address is in a comment, so that two differ.
+
+    Only what names the file is in it: a signature is another one every time.
+    """
     draft = _beside(target, ".sha256.new")
-    draft.write_text(f"{digest}  {target.name}\n# {entry.url}\n", encoding="utf-8")
+    draft.write_text(f"{digest}  {target.name}\n# {identity(entry.url)}\n", encoding="utf-8")
     draft.replace(_beside(target, ".sha256"))
 
 

@@ -32,6 +32,7 @@ from pipeline.data.sources.choose import open_sources
 from pipeline.data.tidy import LARGEST_NORM
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Progress, silent
+from pipeline.redact import last_name
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class _Ingest:
             self.listen(Progress("ingest", self.rows, self.bytes, self.total_bytes))
         if self.rows == before:
             raise NoRowsError("no rows in the file; remove it from the list or write it again", path=source.path)
-        self.read.append(SourceInfo(Path(source.path).name, source.size, self.rows - before))
+        self.read.append(SourceInfo(last_name(source.path), source.size, self.rows - before))
 
     def _write(self, pieces: list[Piece], pool: ThreadPoolExecutor) -> None:
         """Hand a shard to the pool, once the one before it is on disk: at most two are in memory."""

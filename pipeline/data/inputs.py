@@ -26,6 +26,7 @@ from pipeline.data.stores import is_url, located
 from pipeline.errors import DataError, RegistryError
 from pipeline.events import Listener, Note, silent
 from pipeline.files import one_line, private_folder, waiting_for
+from pipeline.redact import last_name
 
 
 def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Input | Source, IngestSpec]:
@@ -111,7 +112,7 @@ def _key(source: Input | Source, spec: IngestSpec) -> str:
     state = [[f, size_of(f), 0 if is_url(f) else Path(f).stat().st_mtime_ns] for f in map(_absolute, files)]
     reading = dict(source.reading) if isinstance(source, Input) else source.path
     text = json.dumps([reading, state, asdict(spec)], sort_keys=True, default=str)
-    return f"{Path(source.path).name.split('.')[0]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return f"{last_name(source.path).split('.')[0]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _absolute(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from pipeline.data.digest import digest_text
@@ -16,15 +16,19 @@ from pipeline.data.shard import ShardInfo
 from pipeline.data.shard_cache import brought, remove
 from pipeline.data.stores import Store
 from pipeline.errors import DatasetError
+from pipeline.redact import redacted
 
 REQUESTS = 4  # at a time
 
 
 @dataclass(frozen=True)
 class RemoteShard:
-    """A shard behind a URL; loading maps this machine's copy of it, which is made where there is none."""
+    """A shard behind a URL; loading maps this machine's copy of it, which is made where there is none.
 
-    directory: str
+    The URL may hold credentials, which workers need; Dask writes what a failed task was given to their logs.
+    """
+
+    directory: str = field(repr=False)
     name: str
     bytes: int
     sha256: str
@@ -35,6 +39,11 @@ class RemoteShard:
     digest: str
     compared: bool = True
 
+    @property
+    def path(self) -> str:
+        """What people call it."""
+        return redacted(f"{self.directory}/{self.name}")
+
     def load(self) -> Rows:
         """Return the rows as views of the local copy; one that was damaged on this machine's disk is brought anew."""
         try:
@@ -43,8 +52,7 @@ class RemoteShard:
             remove(self.sha256)
             rows = self._mapped()
         if (rows.n_rows, rows.nnz) != (self.n_rows, self.nnz):
-            where = f"{self.directory}/{self.name}"
-            raise DatasetError(f"{where}: its manifest says other rows than it has; copy the data set there again")
+            raise DatasetError(f"{self.path}: its manifest says other rows than it has; copy the data set there again")
         return rows
 
     def _mapped(self) -> Rows:

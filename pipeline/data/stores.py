@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import fsspec
 
 from pipeline.errors import DatasetError, SieveError
+from pipeline.redact import redacted
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ def located(path: str) -> Store | Path:
 
 
 class Store:
-    """A directory of objects behind a URL."""
+    """A directory of objects behind a URL; as text it is the URL for people, without credentials."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
@@ -50,12 +51,12 @@ class Store:
         self.protocols = (self.fs.protocol,) if isinstance(self.fs.protocol, str) else tuple(self.fs.protocol)
 
     def __str__(self) -> str:
-        return self.url
+        return redacted(self.url)
 
     def address(self, name: str) -> str:
         """Return the URL of an object, for people."""
         first, chain, rest = self.url.partition("::")
-        return f"{first}/{name}{chain}{rest}" if "://" in first else f"{self.url}/{name}"
+        return redacted(f"{first}/{name}{chain}{rest}" if "://" in first else f"{self.url}/{name}")
 
     def path(self, name: str) -> str:
         """Return what the file system calls an object."""

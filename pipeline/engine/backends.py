@@ -1,20 +1,15 @@
-"""Where tasks run: here, in threads, in processes, or on a Dask cluster (``cluster``). One contract for all four."""
+"""Where tasks run: here, in threads, in ``processes``, or on a Dask ``cluster``. One contract for all four."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from pipeline.cores import available_cores
-from pipeline.engine.shared import as_files, as_references, remove_files
+from pipeline.engine.shared import as_references
 from pipeline.errors import EngineError
 
 SCHEDULERS = ("threads", "inline", "processes")
@@ -47,6 +42,10 @@ class Backend(Protocol):
         """Give back what was started."""
         ...
 
+    def abandon(self) -> None:
+        """Give back what was started after something went wrong: whoever hangs is not waited for."""
+        ...
+
 
 class Local(ABC):
     """What the backends of this machine have in common: nothing is lost but with the whole program."""
@@ -65,6 +64,10 @@ class Local(ABC):
         with self.share(values) as arguments:
             yield _Once(self, arguments)
 
+    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function of a shard as it is to be called; as it is unless a backend knows better."""
+        return function
+
 
 class _Once:
     """A pass that is made once."""
@@ -73,7 +76,7 @@ class _Once:
         self.backend, self.arguments = backend, arguments
 
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return function
+        return self.backend.task(function)
 
     def compute(self, collection: Callable[..., Any]) -> Any:
         return self.backend.compute(collection(*self.arguments))
@@ -89,6 +92,9 @@ class Inline(Local):
         return collection.compute(scheduler="sync")
 
     def close(self) -> None:
+        """Nothing was started."""
+
+    def abandon(self) -> None:
         """Nothing was started."""
 
 
@@ -109,52 +115,9 @@ class Threads(Local):
         """End the threads."""
         self.pool.shutdown(cancel_futures=True)
 
-
-class Processes(Local):
-    """A pool of fresh processes (spawned, so that no lock is inherited), kept from pass to pass."""
-
-    name, in_process = "processes", False
-
-    def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or available_cores()
-        self.pool = self._new_pool()
-
-    def share(self, values: tuple[Any, ...]) -> AbstractContextManager[tuple[Any, ...]]:
-        """Pass arrays in temporary files that every process maps."""
-        return as_files(values)
-
-    def compute(self, collection: Any) -> Any:
-        """Compute in the pool, a task at a time (Dask would hand out six); a process that dies is an error."""
-        try:
-            return collection.compute(scheduler="processes", pool=self.pool, chunksize=1)
-        except BrokenProcessPool as error:
-            self.close()
-            self.pool = self._new_pool()
-            raise EngineError(
-                "a worker process died (out of memory or killed); use fewer workers or threads"
-            ) from error
-
-    def close(self) -> None:
-        """End the processes."""
-        self.pool.shutdown(cancel_futures=True)
-
-    def _new_pool(self) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.workers, mp_context=context, initializer=_follow_parent)
-
-
-def _follow_parent() -> None:
-    """Leave Ctrl-C to the main process, and end when it ends, even if it was killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def follow() -> None:
-        parent.join()
-        remove_files()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True, name="svmsieve-follow").start()
+    def abandon(self) -> None:
+        """End the threads when they have done what they are at, which may be never."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
 
 
 def connect(scheduler: str = "threads", workers: int | None = None) -> Backend:
@@ -164,6 +127,8 @@ def connect(scheduler: str = "threads", workers: int | None = None) -> Backend:
     if scheduler == "threads":
         return Threads(workers)
     if scheduler == "processes":
+        from pipeline.engine.processes import Processes  # noqa: PLC0415 - it imports this file
+
         return Processes(workers)
     if ":" in scheduler:
         from pipeline.engine.cluster import Cluster  # noqa: PLC0415 - distributed is slow to import

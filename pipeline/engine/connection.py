@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
 import socket
 import warnings
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import dask
@@ -15,7 +17,7 @@ from distributed.versions import VersionMismatchWarning
 
 from pipeline.engine.certificates import client_security
 from pipeline.engine.local_cluster import certificates_of
-from pipeline.errors import EngineError
+from pipeline.errors import EngineError, SieveWarning
 
 SECONDS_TO_CONNECT = 5.0
 CONFIGURED = ("distributed.comm.tls.ca-file", "distributed.comm.tls.client.cert", "distributed.comm.tls.client.key")
@@ -24,6 +26,7 @@ CONFIGURED = ("distributed.comm.tls.ca-file", "distributed.comm.tls.client.cert"
 def connected(address: str) -> Client:
     """Return a client of the scheduler at an address."""
     _be_quiet()
+    _warn(address)
     try:
         security = _security(address)
         _knock(address)
@@ -31,14 +34,22 @@ def connected(address: str) -> Client:
     except EngineError:
         raise
     except Exception as error:  # from a refused connection to a certificate of another authority
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        if not reason or not isinstance(error, OSError | ValueError):  # what it sent made no sense to Dask
+            reason = "something else listens there"
         problem = f"no Dask scheduler answers at {address} ({reason})"
         raise EngineError(f"{problem}; start one or correct --scheduler") from error
 
 
 def _security(address: str) -> Security | None:
     """Return the credentials for an encrypted address: Dask's configuration, or those of a cluster we started."""
-    if urlsplit(address).scheme not in ("tls", "wss") or all(dask.config.get(name, None) for name in CONFIGURED):
+    if urlsplit(address).scheme not in ("tls", "wss"):
+        return None
+    configured = {name: dask.config.get(name, None) for name in CONFIGURED}
+    if all(configured.values()):
+        absent = [f"{path} (Dask's {name})" for name, path in configured.items() if not Path(path).is_file()]
+        if absent:
+            raise EngineError(f"{address} needs TLS credentials; there is no file {' and no '.join(absent)}")
         return None
     known = certificates_of(address)
     if known is None:
@@ -65,6 +76,25 @@ def _knock(address: str) -> None:
             raise ConnectionError(f"it does not greet as Dask does; perhaps tls://{parts.netloc}") from error
         if not greeting:
             raise ConnectionError("something else listens there")
+
+
+def _warn(address: str) -> None:
+    """Warn where what we send, and whoever else sends something, is neither encrypted nor asked who it is."""
+    try:
+        parts = urlsplit(address if "://" in address else f"tcp://{address}")
+        host = parts.hostname or ""
+    except ValueError:  # which is about to be said
+        return
+    if parts.scheme in ("tcp", "ws") and host and not _is_here(host):
+        problem = f"{address} has no TLS: whoever reaches that port runs code as the cluster's user, and reads the data"
+        warnings.warn(f"{problem}; use tls:// (deploy/certificates.sh)", SieveWarning, stacklevel=2)
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _be_quiet() -> None:

@@ -91,7 +91,10 @@ class Engine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if kind is None:
+            self.close()
+        else:
+            self.backend.abandon()
 
 
 def _bag(task: Callable[..., Any], shards: Sequence[Any], *shared: Any) -> db.Bag:

@@ -68,8 +68,11 @@ def find(folder: Path) -> LocalCluster | None:
     """Return the cluster whose files are in a folder."""
     try:
         known = json.loads((folder / STATE).read_text())
-        members = tuple(Member(**each) for each in known["members"])
-        return LocalCluster(folder, Certificates(**known["certificates"]), members, known["address"])
+        _check_owner(folder)
+        members = tuple(Member(int(each["pid"]), str(each["began"])) for each in known["members"])
+        return LocalCluster(folder, Certificates(**known["certificates"]), members, str(known["address"]))
+    except EngineError:
+        raise
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError) as error:
@@ -102,6 +105,7 @@ def up(folder: Path, workers: int, memory: int, threads: int = 1) -> LocalCluste
             started = _with_workers(_with_scheduler(starting), workers, memory, threads)
             _note(started.address).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             _note(started.address).write_text(str(folder))
+            _note(started.address).chmod(0o600)
         except BaseException:
             (find(folder) or starting).remove()
             raise
@@ -174,11 +178,18 @@ def _own(folder: Path) -> Iterator[None]:
     """Have the folder to ourselves: it is ours alone to read, and no other up or down is at work in it."""
     with one_line(lambda reason: EngineError(f"{folder}: cannot be used ({reason}); name another --dir")):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _check_owner(folder)
         foreign = {path.name for path in folder.iterdir()} - {path.name for path in _own_files(folder)} - {WORK}
         if foreign:
             raise EngineError(f"{folder}: {min(foreign)} there is not part of a cluster; name another --dir")
         with locked(folder, EngineError(f"{folder}: another svmsieve cluster command is at work; wait for it")):
             yield
+
+
+def _check_owner(folder: Path) -> None:
+    """Raise EngineError for a folder of somebody else's, who could name processes of ours in it, or read our keys."""
+    if folder.stat().st_uid != os.geteuid():
+        raise EngineError(f"{folder}: belongs to another user; name another --dir")
 
 
 def _own_files(folder: Path) -> list[Path]:

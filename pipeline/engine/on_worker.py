@@ -7,13 +7,15 @@ Dask counts the pages of mapped files as a worker's memory. Above 80 % of its li
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from distributed import Scheduler, Worker, get_worker
 
+from pipeline.engine.naming import named
 from pipeline.errors import DatasetError, EngineError, SieveError
 from pipeline.relief import let_go
 
@@ -32,7 +34,7 @@ class OnWorker:
     def __call__(self, shard: Any, *shared: Any) -> Any:
         """Call it, here on a worker."""
         worker = get_worker()
-        worker.log_event(TOPIC, {"pass": self.name, "shard": named(shard)})
+        worker.log_event(TOPIC, {"pass": self.name, "shard": named(shard), "id": worker.id})
         relieve(worker.memory_manager.memory_limit)
         try:
             with naming(worker):
@@ -52,19 +54,35 @@ def naming(worker: Worker) -> Iterator[None]:
         raise
 
 
-def named(shard: Any) -> str:
-    """Return what people call a shard, or a piece of one, for an error."""
-    whole = shard[0] if isinstance(shard, tuple) else shard
-    return str(getattr(whole, "path", f"shard {whole}"))
-
-
 def touch(*_shared: Any) -> None:
     """Need something, so that it is fetched."""
 
 
-def roll(dask_scheduler: Scheduler) -> dict[str, tuple[str, int]]:
-    """Return the status and the number of threads of every worker; runs on the scheduler."""
-    return {worker.address: (worker.status.name, worker.nthreads) for worker in dask_scheduler.workers.values()}
+class Known(NamedTuple):
+    """What the scheduler knows of a worker: ``id`` is another one after a restart, ``silent`` the seconds since it
+    last gave a sign of life, and ``memory`` its limit, 0 for none.
+    """
+
+    id: str
+    status: str
+    threads: int
+    memory: int
+    silent: float
+
+
+def roll(dask_scheduler: Scheduler) -> dict[str, tuple[str, str, int, int, float]]:
+    """Return what is known of every worker; runs on the scheduler."""
+    now = time.time()
+    return {
+        each.address: (each.server_id, each.status.name, each.nthreads, each.memory_limit, now - each.last_seen)
+        for each in dask_scheduler.workers.values()
+    }
+
+
+async def dismiss(workers: list[str], dask_scheduler: Scheduler) -> None:
+    """Go on without workers that give no sign of life, as Dask does after five minutes; runs on the scheduler."""
+    reason = f"svmsieve-silent-{time.time()}"
+    await dask_scheduler.restart_workers(workers, wait_for_workers=False, on_error="return", stimulus_id=reason)
 
 
 def relieve(limit: int | None) -> None:

@@ -66,8 +66,13 @@ class Pinned:
                 lost.add(self.address)
         raise EngineError(
             f"the worker that solves was lost {MOST_ATTEMPTS} times in a row, last {self.address} "
-            f"({type(reason).__name__}; out of memory or killed); give workers more memory, or use --solve-on client"
+            f"({type(reason).__name__}; {self._why(lost)}); give workers more memory, or use --solve-on client"
         ) from reason
+
+    def _why(self, lost: set[str]) -> str:
+        starved = {worker: used for _, worker, used in self.cluster.starved() if worker in lost}
+        told = ", ".join(f"{worker} with {used / 1e6:,.0f} MB" for worker, used in sorted(starved.items()))
+        return f"the memory limit was passed: {told}" if told else "out of memory or killed"
 
     def release(self) -> None:
         """Let go of the object."""
@@ -86,7 +91,8 @@ class Pinned:
         if not arguments:
             return []
         try:
-            return self.client.scatter(list(arguments), [self.address], hash=False, timeout=SECONDS_FOR_WORKERS)
+            sending = {"workers": [self.address], "hash": False, "timeout": SECONDS_FOR_WORKERS}
+            return self.cluster.watched(lambda: self.client.scatter(list(arguments), **sending))
         except (KeyError, OSError) as error:  # of the address: the worker went a moment ago, or takes nothing more
             raise CommClosedError from error
 
@@ -122,8 +128,7 @@ class Pinned:
             there = self.cluster.present()
         except NoWorkersError as error:
             raise EngineError(f"{error} (out of memory or killed); start some and {AGAIN}") from error
-        about = self.client.scheduler_info(n_workers=-1).get("workers", {})
-        return {address: about[address]["memory_limit"] for address in there if address in about}
+        return {address: self.cluster.known[address].memory for address in there}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from distributed import Client
 
+from pipeline.engine.asking import ask_scheduler, ask_workers
 from pipeline.errors import EngineError
 
 PACKAGES = ("svmsieve", "numpy", "scipy", "numba")
@@ -20,9 +21,9 @@ PACKAGES = ("svmsieve", "numpy", "scipy", "numba")
 
 def check_scheduler(client: Client) -> None:
     """Raise EngineError where the scheduler, which reads task graphs, has another Python or svmsieve."""
-    _expect("the scheduler", "Python", client.run_on_scheduler(platform.python_version))
+    _expect("the scheduler", "Python", ask_scheduler(client, platform.python_version))
     try:
-        found = client.run_on_scheduler(version, "svmsieve")
+        found = ask_scheduler(client, version, "svmsieve")
     except PackageNotFoundError as error:
         found = error
     _expect("the scheduler", "svmsieve", found)
@@ -30,18 +31,14 @@ def check_scheduler(client: Client) -> None:
 
 def check_workers(client: Client, workers: Collection[str]) -> set[str]:
     """Return those workers that answered, or raise EngineError for one that has other versions than this process."""
-    asked = {"workers": list(workers), "on_error": "return"}
+    questions: dict[str, Any] = {"Python": (platform.python_version, ())}
+    questions |= {package: (version, (package,)) for package in PACKAGES}
     answered = set()
-    for worker, found in client.run(platform.python_version, **asked).items():
-        if isinstance(found, str):
-            _expect(f"worker {worker}", "Python", found)
-            answered.add(worker)
-    for package in PACKAGES:
-        for worker, found in client.run(version, package, **asked).items():
-            if isinstance(found, str | PackageNotFoundError):
+    for worker, answers in ask_workers(client, workers, questions).items():
+        if all(isinstance(found, str | PackageNotFoundError) for found in answers.values()):
+            for package, found in answers.items():
                 _expect(f"worker {worker}", package, found)
-            else:
-                answered.discard(worker)
+            answered.add(worker)
     return answered
 
 

@@ -15,7 +15,7 @@ from pipeline.data.inputs import open_dataset
 from pipeline.engine.engine import Engine
 from pipeline.events import Listener, silent
 from pipeline.files import remove_folder
-from pipeline.flow.cross_validation import cross_validate
+from pipeline.flow.cross_validation import check_folds, cross_validate
 from pipeline.flow.path import run_path
 from pipeline.flow.run_directory import Run, StepView, stored_spec
 from pipeline.sizes import bytes_of
@@ -48,7 +48,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     source = data if isinstance(data, Dataset) else open_dataset(data)
     judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
     budget = budget_for(out) if memory is None else bytes_of(memory)
-    spec = PathSpec(memory=budget, grid=None if grid is None else tuple(map(float, grid)), **settings)
+    spec = PathSpec(**{"memory": budget, "grid": grid, **settings})
     references = (reference,) if isinstance(reference, StepView) else tuple(reference or ())
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-")) if out is None else Path(out)
     try:
@@ -66,10 +66,16 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
 
 
 class _Temporary:
-    """Removes a folder once nobody holds this any more."""
+    """Removes a folder once nobody holds this any more; a copy of a step holds the same, one from a pickle nothing."""
 
     def __init__(self, folder: Path) -> None:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+    def __deepcopy__(self, known: dict[int, Any]) -> _Temporary:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
 
 
 def train_run(
@@ -82,6 +88,8 @@ def train_run(
     references: Sequence[StepView] = (),
 ) -> Run:
     """Train the path, and its folds if cross-validation was asked for."""
+    if spec.cv:
+        check_folds(engine, data, spec)
     run = run_path(engine, data, spec, out, validation, listen, references)
     return cross_validate(engine, data, run, listen) if spec.cv else run
 

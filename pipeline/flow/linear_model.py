@@ -87,12 +87,12 @@ class LinearModel:
                 listen(Note(f"{data.path}: label {new[0]}{more} new to the run, taken for {name}"))
 
 
-def model_of(source: Run | StepView, c: float | None = None) -> LinearModel:
+def model_of(source: Run | StepView, c: float | None = None, listen: Listener = silent) -> LinearModel:
     """Return the model of a step, or of a run: its best step, or the step at ``c``."""
     if isinstance(source, StepView):
         step, run = source, open_run(source.model.path.parents[1])
     else:
-        step, run = source.at(c), source
+        step, run = source.at(c, listen), source
     about = run.header["data"]
     labels = (tuple(about["labels"][side]) for side in ("negative", "positive"))
     return LinearModel(run.path, step.step, step.c, step.w, about["bias"], *labels)

@@ -3,6 +3,9 @@
 Keys: ``c``, ``n_features``, ``n_rows``, ``w_index``, ``w_value``, ``alpha_index``, ``alpha_value`` (nonzero entries
 only; alpha in row order), ``zero_bits`` and ``upper_bits`` (the verdicts, a bit a row), and ``w_alpha_index``,
 ``w_alpha_value`` where w is not w_alpha.
+
+A reader believes nothing: an array's type, its length and its place in the file are what was to be written, indices
+ascend within their range, values are finite. Nothing is allocated that the file's own size does not vouch for.
 """
 
 from __future__ import annotations
@@ -17,16 +20,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
 
 from pipeline.errors import RunError
+from pipeline.files import one_line
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 
-KEYS = {f"{name}.npy" for name in ("c", "n_features", "n_rows", "w_index", "w_value", "alpha_index", "alpha_value")}
-KEYS |= {"zero_bits.npy", "upper_bits.npy"}
+KINDS: dict[str, type] = {
+    "c": np.float64,
+    **dict.fromkeys(("n_features", "n_rows"), np.int64),
+    **dict.fromkeys(("w_index", "alpha_index", "w_alpha_index"), np.int64),
+    **dict.fromkeys(("w_value", "alpha_value", "w_alpha_value"), np.float64),
+    **dict.fromkeys(("zero_bits", "upper_bits"), np.uint8),
+}
+OPTIONAL, PARTS = ("w_alpha",), ("index", "value")
+VECTORS = {"w": "n_features", "alpha": "n_rows", "w_alpha": "n_features"}
+SCALARS = ("c", "n_features", "n_rows")
+MAGIC, LONGEST_HEADER = b"\x93NUMPY\x01\x00", 1000  # of an npy file of version 1.0; those written here have 118 bytes
 DAMAGE = (OSError, ValueError, LookupError, RuntimeError, EOFError, zipfile.BadZipFile, struct.error, zlib.error)
 CHUNK = 1 << 16  # a multiple of 8: a byte of verdict bits never straddles two chunks
 
@@ -101,23 +114,35 @@ def _write(archive: zipfile.ZipFile, name: str, dtype: type, shape: tuple[int, .
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model file; arrays are read when they are asked for."""
+    """A model file; arrays are read when they are asked for.
+
+    It must have the ``n_rows`` and ``n_features`` that run.json says, and the ``stated_c`` of steps.jsonl, if given.
+    """
 
     path: Path
+    n_rows: int | None = None
+    n_features: int | None = None
+    stated_c: float | None = None
 
     def __getitem__(self, key: str) -> np.ndarray:
-        try:
-            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-                return stored[key]
-        except DAMAGE as error:
-            raise _damaged(self.path, error) from error
+        with self._opened() as archive:
+            found = np.concatenate([np.empty(0, _kind(key)), *_pieces(archive, key)])
+        return found.reshape(()) if key in SCALARS else found
+
+    def is_there(self) -> bool:
+        """Whether there is a file at all."""
+        with one_line(lambda reason: RunError(f"{self.path}: cannot be read ({reason}); check its permissions")):
+            return self.path.is_file()
 
     def is_whole(self) -> bool:
-        """Check that everything is there, and every byte against the checksums in the file."""
+        """Check that everything is there and fits, and every byte against the checksums in the file."""
         try:
-            with zipfile.ZipFile(self.path) as archive:
-                return set(archive.namelist()) >= KEYS and archive.testzip() is None
-        except DAMAGE:
+            sizes = self._sizes()
+            for name, size in VECTORS.items():
+                for _ in self._entries(name, sizes[size]):
+                    pass
+            return all(self[name] is not None for name in ("c", "zero_bits", "upper_bits"))
+        except RunError:
             return False
 
     def digest(self) -> str:
@@ -135,50 +160,116 @@ class StoredModel:
 
     def w(self) -> np.ndarray:
         """The weights, dense."""
-        return self._dense("w", "n_features")
+        return self._dense("w")
 
     def alpha(self, out: np.ndarray | None = None) -> np.ndarray:
         """The dual variables, dense, in row order; into ``out`` (at least as long, zero beyond) if that is given."""
-        return self._dense("alpha", "n_rows", out)
+        return self._dense("alpha", out)
 
     def w_alpha(self) -> np.ndarray | None:
         """The vector sum alpha_i z_i if it was stored apart from w."""
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                apart = "w_alpha_index.npy" in archive.namelist()
-        except DAMAGE as error:
-            raise _damaged(self.path, error) from error
-        return self._dense("w_alpha", "n_features") if apart else None
+        return self._dense("w_alpha") if self._has("w_alpha") else None
 
     def verdicts(self) -> np.ndarray:
         """KEEP, ZERO or UPPER by row, as screened before the solve."""
-        n = int(self["n_rows"])
+        n = self._sizes()["n_rows"]
         found = np.full(n, KEEP, np.int8)
         for key, verdict in (("zero_bits", ZERO), ("upper_bits", UPPER)):
             found[np.unpackbits(self[key], count=n).astype(bool)] = verdict
         return found
 
-    def _dense(self, name: str, size: str, out: np.ndarray | None = None) -> np.ndarray:
-        full = np.empty(int(self[size])) if out is None else out
+    def _sizes(self) -> dict[str, int]:
+        """Return the numbers of rows and features; there are bits for as many rows, and no others were expected."""
+        sizes = {name: int(self[name]) for name in ("n_rows", "n_features")}
+        with self._opened() as archive:
+            if self.stated_c is not None and self.c != self.stated_c:
+                raise ValueError(f"it is for C = {self.c:g}, not for {self.stated_c:g}")
+            for name in ("zero_bits", "upper_bits"):
+                if _length(archive, name) != -(-sizes["n_rows"] // 8):
+                    raise ValueError(f"{name} are not those of {sizes['n_rows']} rows")
+            for name, expected in (("n_rows", self.n_rows), ("n_features", self.n_features)):
+                if sizes[name] != (sizes[name] if expected is None else expected):
+                    raise ValueError(f"{name} is {sizes[name]}, in run.json it is {expected}")
+        return sizes
+
+    def _has(self, name: str) -> bool:
+        with self._opened() as archive:
+            return f"{name}_index.npy" in archive.namelist()
+
+    def _dense(self, name: str, out: np.ndarray | None = None) -> np.ndarray:
+        count = self._sizes()[VECTORS[name]]
+        full = np.zeros(count) if out is None else out
         full[:] = 0.0
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                pieces = (_pieces(archive, f"{name}_{kind}") for kind in ("index", "value"))
-                for index, value in zip(*pieces, strict=True):
-                    full[index] = value
-        except DAMAGE as error:
-            raise _damaged(self.path, error) from error
+        for index, value in self._entries(name, count):
+            full[index] = value
         return full
+
+    def _entries(self, name: str, count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the nonzero entries of a vector, a chunk at a time; of a vector that is not there, none."""
+        if name not in OPTIONAL or self._has(name):
+            with self._opened() as archive:
+                last = -1
+                for index, value in zip(*(_pieces(archive, f"{name}_{kind}") for kind in PARTS), strict=True):
+                    if index.size != value.size:
+                        raise ValueError(f"{name} has not as many indices as values")
+                    if index[0] <= last or index[-1] >= count or (index[1:] <= index[:-1]).any():
+                        raise ValueError(f"the indices of {name} do not ascend from 0 to at most {count - 1}")
+                    if not np.isfinite(value).all():
+                        raise ValueError(f"{name} has values that are not finite")
+                    yield index, value
+                    last = int(index[-1])
+
+    @contextmanager
+    def _opened(self) -> Iterator[zipfile.ZipFile]:
+        """Yield the file as an archive; what is wrong with it is an error that names it."""
+        try:
+            if not self.path.is_file():
+                raise FileNotFoundError("no such file")
+            with zipfile.ZipFile(self.path) as archive:
+                yield archive
+        except (*DAMAGE, MemoryError) as error:
+            if isinstance(error, RunError):
+                raise
+            raise _damaged(self.path, error) from error
+
+
+def _kind(name: str) -> np.dtype:
+    return np.dtype(KINDS[name])
+
+
+def _length(archive: zipfile.ZipFile, name: str) -> int:
+    """Return how many numbers an array has."""
+    with _entry(archive, name) as (_, count):
+        return count
+
+
+@contextmanager
+def _entry(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO[bytes], int]]:
+    """Yield an array's stream after its header, and its length, which the bytes in the file vouch for."""
+    info = archive.getinfo(f"{name}.npy")
+    stream = archive.fp
+    assert stream is not None
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size > os.fstat(stream.fileno()).st_size:
+        raise ValueError(f"{name} is not stored as it should be")
+    with archive.open(info) as entry:
+        start = entry.read(len(MAGIC) + 2)
+        length = int.from_bytes(start[len(MAGIC) :], "little")
+        if start[: len(MAGIC)] != MAGIC or length > LONGEST_HEADER:
+            raise ValueError(f"{name} is no array")
+        count, rest = divmod(info.file_size - len(start) - length, _kind(name).itemsize)
+        shape = () if name in SCALARS else (count,)
+        expected = f"{{'descr': {_kind(name).str!r}, 'fortran_order': False, 'shape': {shape}, }}"
+        if rest or (name in SCALARS and count != 1) or entry.read(length).rstrip() != expected.encode():
+            raise ValueError(f"{name} is not {'a number' if name in SCALARS else 'a list'} of type {_kind(name)}")
+        yield entry, count
 
 
 def _pieces(archive: zipfile.ZipFile, name: str) -> Iterator[np.ndarray]:
-    """Yield an array of 8-byte numbers a chunk at a time."""
-    with archive.open(f"{name}.npy") as entry:
-        if npy.read_magic(entry) != (1, 0):
-            raise ValueError(f"{name} has an unknown version")
-        _, _, dtype = npy.read_array_header_1_0(entry)
-        while piece := entry.read(8 * CHUNK):
-            yield np.frombuffer(piece, dtype)
+    """Yield an array a chunk at a time; the last byte is read, so that its checksum is compared."""
+    kind = _kind(name)
+    with _entry(archive, name) as (entry, _):
+        while piece := entry.read(kind.itemsize * CHUNK):
+            yield np.frombuffer(piece, kind)
 
 
 def _damaged(path: Path, error: Exception) -> RunError:

@@ -23,8 +23,9 @@ from threadpoolctl import threadpool_limits
 from pipeline.budget import Projection, project
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
-from pipeline.errors import SpecError
-from pipeline.events import Listener, StepProgress, silent
+from pipeline.errors import DataError, SpecError
+from pipeline.events import Listener, Note, StepProgress, silent
+from pipeline.flow.c_range import Range
 from pipeline.flow.held_rows import ROW_BYTES, entry_bytes
 from pipeline.flow.linear_model import trained_on
 from pipeline.flow.memory_meter import MemoryMeter
@@ -129,6 +130,7 @@ class PathRun:
             finally:
                 self.working.release()
         found = [step.get("scores") for step in self.writer.steps]
+        self._mention_what_is_not_defined(found)
         earlier = self.writer.header.get("seconds", 0.0)
         self.writer.update(
             status="finished",
@@ -138,11 +140,20 @@ class PathRun:
             seconds=earlier + time.perf_counter() - self.begun,
         )
 
+    def _mention_what_is_not_defined(self, found: list[dict[str, float | None] | None]) -> None:
+        name = self.spec.select.replace("_", " ")
+        if any(found) and best(found, self.spec.select) is None:
+            self.listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))
+
     def _set_up(self, arrays: RowArrays) -> None:
         spec, data = self.spec, self.data
+        if spec.holdout and arrays.trained == arrays.n_rows:
+            problem = f"holdout {spec.holdout:g} leaves none of the {arrays.n_rows:,} rows out; raise --holdout"
+            raise DataError(problem, path=data.path)
         if spec.solver == "liblinear" and _uneven(arrays):
             raise SpecError("LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton")
-        self.arrays = arrays
+        self.arrays, allowed = arrays, Range(arrays)
+        allowed.check(step.c for step in self.references)
         self.working = WorkingRows(self._host(), arrays, self.projection.working_set)
         self.certifier = Certifier(self.engine, data, arrays, self.working, spec.rule)
         solver = RowSolver(self.working, Method(spec.solver, spec.shrink, self.projection))
@@ -158,6 +169,7 @@ class PathRun:
         self.c_min = self.writer.header["c_min"] or math.inf
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
+        allowed.check(self._grid() or [min(self.c_min, spec.c_max), spec.c_max])
 
     def _host(self) -> RowHost:
         if self.engine.pinned is not None:
@@ -182,9 +194,8 @@ class PathRun:
 
     def _next(self, last: Point | None) -> float | None:
         """Return the C after the last finished step, None at the end."""
-        if self.spec.grid is not None:
-            unit = self.c_min if self.spec.grid_in_c_min else 1.0
-            grid = [unit * c for c in check_grid(list(self.spec.grid))]
+        grid = self._grid()
+        if grid:
             return grid[len(self.writer.steps)] if len(self.writer.steps) < len(grid) else None
         if last is None:
             return min(self.c_min, self.spec.c_max)
@@ -194,10 +205,16 @@ class PathRun:
         assert following is not None, "a step ends only where the path can go on"
         return following
 
-    def _top(self) -> float:
+    def _grid(self) -> list[float] | None:
+        """Return the C to train at, ascending; None on the eps-path."""
         if self.spec.grid is None:
-            return self.spec.c_max
-        return max(self.spec.grid) * (self.c_min if self.spec.grid_in_c_min else 1.0)
+            return None
+        unit = self.c_min if self.spec.grid_in_c_min else 1.0
+        return [unit * c for c in check_grid(list(self.spec.grid))]
+
+    def _top(self) -> float:
+        grid = self._grid()
+        return self.spec.c_max if grid is None else grid[-1]
 
     def _enough(self, point: Point) -> bool:
         """Tell whether the eps-path can go on from a point."""
@@ -233,7 +250,7 @@ class PathRun:
         line = self.writer.append(facts, point.w, self.arrays.alpha, self.arrays.verdicts, apart)
         self._report(line, done=True)
 
-    def _scores(self, point: Point) -> dict[str, float] | None:
+    def _scores(self, point: Point) -> dict[str, float | None] | None:
         """Score the rows left out of training, or the validation data."""
         if self.validation is not None:
             f = np.empty(self.validation.n_rows)

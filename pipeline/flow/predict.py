@@ -58,13 +58,13 @@ def predict(
     Data that do not fit the model (another bias, labels of the opposite meaning) are an error at once; see
     ``linear_model`` for fewer and more features.
     """
-    model = source if isinstance(source, LinearModel) else model_of(source)
+    model = source if isinstance(source, LinearModel) else model_of(source, listen=listen)
     return _predicted(engine, data, model.weights_on(data, listen), model.names)
 
 
 def write_predictions(
     engine: Engine, model: LinearModel, data: Dataset, out: Path, listen: Listener = silent
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     """Write score, label and truth of every row to a Parquet file, and return how good the predictions are."""
     parts = predict(engine, model, data, listen)
     score, sign = np.empty(data.n_rows), np.empty(data.n_rows, np.int8)

@@ -101,11 +101,19 @@ def collect(engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None)
 
 def left_out(hashes: np.ndarray, spec: PathSpec) -> np.ndarray:
     """Tell which rows are not trained on: equal rows share their fate, today and tomorrow."""
-    place = hashes.astype(np.float64) / 2.0**64
     if spec.fold is None:
-        return place < spec.holdout
+        return _place(hashes) < spec.holdout
     k, folds = spec.fold
-    return np.minimum((place * folds).astype(np.int64), folds - 1) == k
+    return fold_of(hashes, folds) == k
+
+
+def fold_of(hashes: np.ndarray, folds: int) -> np.ndarray:
+    """Return the fold that each row belongs to."""
+    return np.minimum((_place(hashes) * folds).astype(np.int64), folds - 1)
+
+
+def _place(hashes: np.ndarray) -> np.ndarray:
+    return hashes.astype(np.float64) / 2.0**64
 
 
 def _facts(shard: Shard, splitting: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:

@@ -8,7 +8,7 @@ models/NNNNNN.npz
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,13 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import RunError
+from pipeline.errors import RunError, shown
+from pipeline.events import Listener, Note, silent
 from pipeline.files import one_line
 from pipeline.flow.model_file import StoredModel
+from pipeline.flow.run_checks import check_header, check_place, check_step, read_json
+from pipeline.flow.score import best
 from pipeline.spec import PathSpec
 
 FORMAT, VERSION = "svmsieve-run", 1
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
+MOST_C_SHOWN = 8
 
 
 class StepView:
@@ -41,10 +45,13 @@ class StepView:
         self.home: object = None
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["facts"][name]
-        except KeyError:
-            raise AttributeError(f"a step has no {name!r}; it has {', '.join(self.__dict__['facts'])}") from None
+        facts = self.__dict__.get("facts", {})  # a copy asks before it has any
+        if name not in facts:
+            raise AttributeError(f"a step has no {name!r}; it has {', '.join(facts)}")
+        return facts[name]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.facts})
 
     @property
     def w(self) -> np.ndarray:
@@ -79,27 +86,64 @@ class Run:
         return PathSpec.from_json(self.header["spec"])
 
     @property
-    def best(self) -> StepView:
-        """The step with the best score, the last one if nothing was scored."""
-        self._check_steps()
-        if self.header["spec"].get("cv") and "cv_scores" not in self.header:
-            raise RunError(f"{self.path}: its folds are not finished; run the same svmsieve path again, or name a C")
-        return self.steps[min(self.header.get("best_step", len(self.steps) - 1), len(self.steps) - 1)]
+    def is_finished(self) -> bool:
+        """Whether all steps are there, and the folds' scores where there are folds."""
+        return self.header["status"] == "finished" and ("cv_scores" in self.header or not self.spec.cv)
 
-    def at(self, c: float | None) -> StepView:
+    @property
+    def scores(self) -> list[dict[str, float | None] | None]:
+        """What each step scored: on the folds, or on the rows left out of training; None where nothing was scored."""
+        found = self.header.get("cv_scores")
+        return [step.scores for step in self.steps] if found is None else found
+
+    @property
+    def best_step(self) -> int | None:
+        """The number of the step with the best score so far, or of the only step; None if no step has a score."""
+        count = len(self.steps)
+        return 0 if count == 1 and self.header["status"] == "finished" else best(self.scores[:count], self.spec.select)
+
+    @property
+    def best(self) -> StepView:
+        """The step with the best score (in a run that is not finished, so far), or the only step; else RunError."""
+        self._check_steps()
+        if self.spec.cv and "cv_scores" not in self.header:
+            raise RunError(f"{self.path}: its folds are not finished; run the same svmsieve path again, or name a C")
+        number = self.best_step
+        if number is None:
+            select = self.spec.select.replace("_", " ")
+            why = "nothing was scored" if not any(self.scores) else f"no step has a score ({select})"
+            raise RunError(f"{self.path}: {why}, so that no step is the best; name one with --c C: {self._all_c()}")
+        return self.steps[number]
+
+    def at(self, c: float | None, listen: Listener = silent) -> StepView:
         """Return the step with this C, or the best one; a C between two steps belongs to the one before."""
+        if not self.is_finished:
+            listen(Note(f"{self.path}: the run is not finished; it has {len(self.steps)} steps so far"))
         if c is None:
             return self.best
         self._check_steps()
+        if not (math.isfinite(c) and c > 0):
+            raise RunError(f"{self.path}: C is a positive finite number, not {c!r}; there are {self._all_c()}")
         exact = [step for step in self.steps if abs(step.c - c) <= 1e-12 * c]
         below = exact or [step for step in self.steps if step.c <= c]
         if not below:
             raise RunError(f"{self.path}: there is no model for C = {c:g}; the smallest C is {self.steps[0].c:g}")
         return below[-1]
 
+    def _all_c(self) -> str:
+        """List the C there are, in a few words."""
+        texts = [f"{step.c:.6g}" for step in self.steps]
+        if len(texts) > MOST_C_SHOWN:
+            texts = [*texts[: MOST_C_SHOWN - 2], "...", f"{texts[-1]} ({len(texts)} in all)"]
+        return ", ".join(texts)
+
     def _check_steps(self) -> None:
-        if not self.steps:
+        count = len(self.steps)
+        if not count:
             raise RunError(f"{self.path}: the run has no finished step; run the same svmsieve path again")
+        said = self.header["n_steps"] if self.header["status"] == "finished" else count
+        if count != said:
+            raise RunError(f"{self.path}: has {count} steps of {said}; run the same svmsieve path again")
 
 
 def stored_spec(path: str | Path) -> PathSpec | None:
@@ -109,17 +153,28 @@ def stored_spec(path: str | Path) -> PathSpec | None:
         return PathSpec.from_json(read_header(folder)["spec"]) if (folder / HEADER).is_file() else None
 
 
-def open_run(path: str | Path) -> Run:
-    """Read a run directory; what is not one is an error of one line."""
+def open_run(path: str | Path, checked: bool = True) -> Run:
+    """Read a run directory; what is not one is an error of one line.
+
+    A link such as a nightly store's ``current`` is followed once: when it moves on, this run stays the one it was.
+    Without ``checked`` the lines of steps.jsonl may say anything: for who judges each of them.
+    """
     folder = Path(path)
+    folder = folder.resolve() if folder.is_symlink() else folder
     header = read_header(folder)
     steps = []
-    for facts in read_steps(folder):
-        model = StoredModel(folder / MODELS / model_name(facts["step"]))
-        if not model.path.is_file():
+    for facts in read_steps(folder, checked=checked):
+        model = stored_model(folder, facts, header)
+        if not model.is_there():
             raise RunError(f"{model.path}: the model is missing; run the same svmsieve path again")
         steps.append(StepView(facts, model, header))
     return Run(folder, header, steps)
+
+
+def stored_model(folder: Path, facts: dict[str, Any], header: dict[str, Any]) -> StoredModel:
+    """Return the model of a step, which has the rows and features that run.json says, and the C of its line."""
+    path, data = folder / MODELS / model_name(facts["step"]), header["data"]
+    return StoredModel(path, data["rows"], data["features"], facts.get("c"))
 
 
 def model_name(step: int) -> str:
@@ -132,38 +187,42 @@ def read_header(folder: Path) -> dict[str, Any]:
     path = folder / HEADER
     afresh = f"remove {folder} to start afresh"
     try:
-        header = json.loads(path.read_text(encoding="utf-8"))
+        if path.exists() and not path.is_file():
+            raise RunError(f"{path}: is not a file; {afresh}")
+        header = read_json(path.read_text(encoding="utf-8"))
         if header["format"] != FORMAT or header["version"] != VERSION:
-            raise RunError(f"{path}: not a run of this svmsieve (version {header['version']}); {afresh}")
-        PathSpec.from_json(header["spec"])
-        texts = (header["status"], header["data"]["fingerprint"], header["data"]["path"])
-        if not all(isinstance(text, str) for text in texts):
-            raise TypeError("a field has the wrong type")
-        if header["status"] == "finished":
-            int(header["n_steps"])
+            raise RunError(f"{path}: not a run of this svmsieve (version {shown(header['version'])}); {afresh}")
+        check_header(header)
     except FileNotFoundError as error:
         raise RunError(f"{folder}: no run.json: not a run directory; train with svmsieve path first") from error
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         if isinstance(error, RunError):
             raise
         raise RunError(f"{path}: damaged ({type(error).__name__} {error}); {afresh}") from error
     return header
 
 
-def read_steps(folder: Path, torn: bool = False) -> Iterator[dict[str, Any]]:
+def read_steps(folder: Path, torn: bool = False, checked: bool = True) -> Iterator[dict[str, Any]]:
     """Yield the lines of steps.jsonl; with ``torn`` up to the first that is damaged."""
     path = folder / STEPS
     if not path.is_file():
         return
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    c_before = 0.0
     for number, line in enumerate(lines[:-1]):  # what follows the last newline is being written, or never was
         try:
-            facts = json.loads(line)
-            if facts["step"] != number:
-                raise ValueError(f"step {facts['step']} stands where {number} should")
-        except (ValueError, LookupError, TypeError) as error:
+            facts = read_json(line)
+            if checked:
+                check_step(facts, number, c_before)
+                c_before = facts["c"]
+            else:
+                check_place(facts, number)
+        except ValueError as error:
             if torn:
                 return
             raise RunError(f"{path}, line {number + 1}: damaged ({error}); run the same svmsieve path again") from error

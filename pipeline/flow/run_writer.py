@@ -30,6 +30,7 @@ from pipeline.flow.run_directory import (
     model_name,
     read_header,
     read_steps,
+    stored_model,
 )
 from pipeline.spec import PathSpec
 
@@ -52,7 +53,7 @@ class RunWriter:
         sync = time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS
         write_model(self.folder / MODELS / model_name(number), facts["c"], w, alpha, verdicts, w_alpha, sync)
         line = {"step": number, **facts}
-        self.stream.write(json.dumps(line) + "\n")
+        self.stream.write(json.dumps(line, allow_nan=False) + "\n")
         self.stream.flush()
         if sync:
             os.fsync(self.stream.fileno())
@@ -62,7 +63,7 @@ class RunWriter:
 
     def model(self, step: int) -> StoredModel:
         """Return the model of a finished step."""
-        return StoredModel(self.folder / MODELS / model_name(step))
+        return stored_model(self.folder, self.steps[step], self.header)
 
     def update(self, **items: Any) -> None:
         """Change run.json."""
@@ -85,10 +86,11 @@ def writing(path: str | Path, spec: PathSpec, data: dict[str, Any], versions: di
     with alone_in(folder):
         header = _matching_header(folder, spec, data, versions)
         _remove_half_written(folder)
-        steps = _keep_whole_steps(folder)
+        steps = _keep_whole_steps(folder, header)
         writer = RunWriter(folder, header, steps)
         try:
             if header["status"] == "finished" and len(steps) < header["n_steps"]:
+                _expect_same_versions(folder, header, versions)
                 writer.update(status="running")  # models were lost since: the missing steps are trained again
             yield writer
         finally:
@@ -137,7 +139,24 @@ def _matching_header(folder: Path, spec: PathSpec, data: dict[str, Any], version
     for what in ("validation", "reference"):
         if header["data"].get(what) != data.get(what):
             raise RunError(f"{folder}: was made with other {what} data; {afresh}")
+    if header["status"] != "finished":
+        _expect_same_versions(folder, header, versions)
     return header
+
+
+def changed_versions(header: dict[str, Any], versions: dict[str, str]) -> str:
+    """Say which versions that can change a run's bits are others than when it was begun; empty if there are none."""
+    then = header.get("versions", {})
+    return ", ".join(
+        f"{name} {then.get(name, '?')} (now {now})" for name, now in versions.items() if then.get(name) != now
+    )
+
+
+def _expect_same_versions(folder: Path, header: dict[str, Any], versions: dict[str, str]) -> None:
+    other = changed_versions(header, versions)
+    if other:
+        cure = f"go on with those, remove {folder} to start afresh, or choose another --out"
+        raise RunError(f"{folder}: was begun with {other}, and the models of one run have the same bits; {cure}")
 
 
 def _remove_half_written(folder: Path) -> None:
@@ -145,17 +164,17 @@ def _remove_half_written(folder: Path) -> None:
         path.unlink()
 
 
-def _keep_whole_steps(folder: Path) -> list[dict[str, Any]]:
+def _keep_whole_steps(folder: Path, header: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the steps that count and cut the rest off.
 
     Every model is read: after a power cut any of those that were not forced to disk may be damaged, not only the last.
     """
     whole: list[dict[str, Any]] = []
     for facts in read_steps(folder, torn=True):
-        if not StoredModel(folder / MODELS / model_name(len(whole))).is_whole():
+        if not stored_model(folder, facts, header).is_whole():
             break
         whole.append(facts)
-    text = "".join(json.dumps(facts) + "\n" for facts in whole).encode()
+    text = "".join(json.dumps(facts, allow_nan=False) + "\n" for facts in whole).encode()
     path = folder / STEPS
     if not path.is_file() or path.read_bytes() != text:
         temporary = folder / f"{STEPS}.tmp"

@@ -16,6 +16,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.files import replacing
+from pipeline.flow.c_range import Range
 from pipeline.flow.point import Certifier, Proof
 from pipeline.flow.reference import reference_point
 from pipeline.flow.row_arrays import RowArrays, collect
@@ -65,6 +66,7 @@ def screening(
         raise SpecError(f"C must be a positive finite number, not {c!r}")
     plan = project(data.n_rows, data.n_features, memory or default_budget(), engine.backend.workers)
     with collect(engine, data, spec, Path(step.model.path).parent if plan.scratch else None) as arrays:
+        Range(arrays).check((c, step.c))
         working = WorkingRows(LocalHost(engine, data, arrays.wide, arrays.lengths), arrays, plan.working_set)
         certifier = Certifier(engine, data, arrays, working, rule)
         point = reference_point(certifier, step, spec)

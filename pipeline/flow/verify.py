@@ -59,7 +59,7 @@ def verify(
     engine: Engine, path: str | Path, data: Dataset, step: int | None = None, listen: Listener = silent
 ) -> list[Finding]:
     """Return a finding for every step of a run and of its folds, or for the one step of each."""
-    run = open_run(path)
+    run = open_run(path, checked=False)
     if not 0 <= (step or 0) < len(run.steps):
         raise RunError(f"{run.path}: there is no step {step or 0}; the run has {len(run.steps)} finished steps")
     return [finding for each in (run, *_folds(run)) for finding in _verify_run(engine, each, data, step, listen)]
@@ -72,7 +72,7 @@ def _folds(run: Run) -> Iterator[Run]:
         folder, scored = run.path / FOLDS / str(k), "cv_scores" in run.header
         if not (scored or folder.is_dir()):
             return
-        fold = open_run(folder)
+        fold = open_run(folder, checked=False)
         asked = replace(run.spec, grid=grid, grid_in_c_min=False, fold=(k, run.spec.cv), cv=0)
         changed = asked.difference(fold.spec)
         if changed:
@@ -96,12 +96,12 @@ def _verify_run(engine: Engine, run: Run, data: Dataset, step: int | None, liste
 
 
 def _expect_all_steps(run: Run, listen: Listener) -> None:
-    """Raise RunError if a finished run lacks a step of its grid, or the one it calls the best."""
+    """Raise RunError if a finished run lacks a step of its grid, or of those it says it has."""
     count, grid = len(run.steps), run.spec.grid
     if run.header["status"] != "finished":
         listen(Note(f"{run.path}: the run is not finished; it has {count} steps so far"))
         return
-    expected = len(set(grid)) if grid else run.header["best_step"] + 1
+    expected = len(set(grid)) if grid else run.header["n_steps"]
     if count < expected:
         raise RunError(f"{run.path}: says it is finished, but has {count} steps of {expected} or more; train again")
 

@@ -118,4 +118,7 @@ def log_grid(low: float, high: float, count: int) -> list[float]:
     if count < 2:
         raise ValueError("a grid from low to high needs at least two points")
     check_grid([low, high])
+    if math.isinf(high / low):
+        start, distance = math.log(low), math.log(high) - math.log(low)
+        return [low, *(math.exp(start + distance * k / (count - 1)) for k in range(1, count - 1)), high]
     return [low * (high / low) ** (k / (count - 1)) for k in range(count - 1)] + [high]

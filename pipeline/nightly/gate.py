@@ -18,15 +18,20 @@ _FORM = re.compile(rf"\s*(\w+)\s*(>=|>)\s*(?:(yesterday)\s*(?:([+-])\s*({_NUMBER
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a gate says: today's value, the limit it was held against (None: there was no yesterday)."""
+    """What a gate says: today's value (None: not defined), the limit it was held against (None: there is none)."""
 
     gate: str
-    value: float
+    value: float | None
     limit: float | None
     passed: bool
 
     def __str__(self) -> str:
-        said = "no yesterday to compare with" if self.limit is None else f"{self.value:.6g} against {self.limit:.6g}"
+        if self.value is None:
+            said = "it is not defined: a class is missing"
+        elif self.limit is None:
+            said = "no yesterday to compare with" if self.passed else "yesterday's is not defined"
+        else:
+            said = f"{self.value:.6g} against {self.limit:.6g}"
         return f"{self.gate}: {'passed' if self.passed else 'NOT passed'} ({said})"
 
 
@@ -40,12 +45,15 @@ class Gate:
     relative: bool
     number: float
 
-    def judge(self, today: Mapping[str, float], yesterday: Mapping[str, float] | None) -> Verdict:
+    def judge(self, today: Mapping[str, float | None], yesterday: Mapping[str, float | None] | None) -> Verdict:
         """Hold today's scores against the limit; a score that is not defined passes nothing."""
         value = today[self.score]
-        if self.relative and yesterday is None:
-            return Verdict(self.text, value, None, passed=True)
-        limit = self.number + (yesterday[self.score] if self.relative and yesterday else 0.0)
+        if value is None or (self.relative and yesterday is None):
+            return Verdict(self.text, value, None, passed=value is not None)
+        before = yesterday[self.score] if self.relative and yesterday else 0.0
+        if before is None:
+            return Verdict(self.text, value, None, passed=False)
+        limit = self.number + before
         return Verdict(self.text, value, limit, value > limit if self.strict else value >= limit)
 
 

@@ -102,8 +102,8 @@ def read_job(path: str | Path) -> Job:
         raise top.error("store", "must be a local directory (inputs may be URLs)")
     training, scored = _training(top)
     gates = top.optional("gate", _gates) or ()
-    if gates and not scored:
-        raise top.error("gate", "needs rows to score; set holdout, for example holdout: 0.1")
+    if not scored:
+        raise top.error("holdout", "is above 0: the best C and the gates need rows to score; for example 0.1")
     keep = top.section("keep")
     if keep:
         keep.only("runs")

@@ -25,11 +25,13 @@ from typing import Any
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.manifest import MANIFEST
 from pipeline.engine.engine import Engine
-from pipeline.errors import JobError
+from pipeline.errors import JobError, RunError
 from pipeline.events import Listener, Note, silent
 from pipeline.files import replacing
 from pipeline.flow.fit import budget_for, train_run
-from pipeline.flow.run_directory import HEADER, Run, StepView, open_run, read_header
+from pipeline.flow.path import versions
+from pipeline.flow.run_directory import Run, StepView, open_run, read_header
+from pipeline.flow.run_writer import changed_versions
 from pipeline.flow.score import scores
 from pipeline.flow.screen import screening
 from pipeline.flow.step import Clock
@@ -52,7 +54,7 @@ class Yesterday:
 
     settled: float
     relative_gap: float
-    scores: dict[str, float] | None
+    scores: dict[str, float | None] | None
 
 
 def run_nightly(job: Job, today: date, wait: float = 0.0, listen: Listener = silent) -> list[dict[str, Any]]:
@@ -207,17 +209,19 @@ class Nights:
         return self.job.training.settings.get("memory") or budget_for(folder)
 
     def _run(self, engine: Engine, data: Dataset, spec: PathSpec, folder: Path, starts: list[StepView]) -> Run:
-        """Train, or go on; what a killed attempt made of other data or settings is begun afresh."""
+        """Train, or go on; what a killed attempt made of other data, settings or versions is begun afresh."""
         if folder.exists() and not self._goes_on(folder, spec, data):
             shutil.rmtree(folder)
         return train_run(engine, data, spec, folder, None, self.listen, starts)
 
     @staticmethod
     def _goes_on(folder: Path, spec: PathSpec, data: Dataset) -> bool:
-        if not (folder / HEADER).is_file():
+        try:
+            header = read_header(folder)  # its steps may be damaged: training mends that
+        except RunError:
             return False
-        header = read_header(folder)  # its steps may be damaged: training mends that
-        return PathSpec.from_json(header["spec"]) == spec and header["data"]["fingerprint"] == data.fingerprint
+        same = PathSpec.from_json(header["spec"]) == spec and header["data"]["fingerprint"] == data.fingerprint
+        return same and not changed_versions(header, versions())
 
     def _yesterday(self, engine: Engine, data: Dataset, before: StepView, spec: PathSpec) -> Yesterday:
         """Screen today's rows with yesterday's model, and score it on the rows held out."""

@@ -105,7 +105,7 @@ class Store:
         lines = self.history()
         if line["night"] not in [known["night"] for known in lines]:
             with replacing(self.history_file) as stream:
-                stream.write("".join(json.dumps(each) + "\n" for each in [*lines, line]).encode())
+                stream.write("".join(json.dumps(each, allow_nan=False) + "\n" for each in [*lines, line]).encode())
 
     def free_name(self, today: date) -> str:
         """Return a name for a night of this day that none has had."""

@@ -56,10 +56,14 @@ def _model(line: dict[str, Any]) -> str:
     if line["scores"]:
         before = line["yesterday"] or {}
         rows = [
-            f"| {name.replace('_', ' ')} | {value:.4f} | {f'{before[name]:.4f}' if name in before else ''} |"
+            f"| {name.replace('_', ' ')} | {_score(value)} | {_score(before[name]) if name in before else ''} |"
             for name, value in line["scores"].items()
         ]
         found += "\n| held out | today | yesterday's model |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     for gate in line["gates"]:
         found += f"\n- gate `{gate['gate']}`: {'passed' if gate['passed'] else '**not passed**'}"
     return found + ("\n" if line["gates"] else "")
+
+
+def _score(value: float | None) -> str:
+    return "not defined" if value is None else f"{value:.4f}"

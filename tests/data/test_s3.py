@@ -75,7 +75,7 @@ def test_every_command_gives_the_same_bytes_as_on_this_machine(data, local, s3, 
         done(capsys, "path", place, "--out", run, *GRID)
         done(capsys, "train", place, "--c", "0.5", "--reference", run, "--out", out / "train", "-q")
         done(capsys, "screen", place, "--reference", run, "--c", "0.5", "--out", out / "verdicts.parquet", "-q")
-        done(capsys, "predict", run, place, "--out", out / "predictions.parquet", "-q")
+        done(capsys, "predict", run, place, "--c", "0.5", "--out", out / "predictions.parquet", "-q")
         assert "3 certificates hold" in done(capsys, "verify", run, place, "-q")
         described = json.loads(done(capsys, "datasets", "describe", place, "--json", "-q"))
         assert described.pop("path") == place

@@ -68,4 +68,5 @@ def _matches(pattern: str, path: Path) -> bool:
     """Match as Docker does: from the top, or with **/ anywhere; a folder stands for all in it."""
     if pattern.startswith("**/"):
         return any(fnmatch.fnmatchcase(part, pattern[3:]) for part in path.parts)
-    return fnmatch.fnmatchcase(path.parts[0], pattern)
+    depth = len(Path(pattern).parts)
+    return len(path.parts) >= depth and fnmatch.fnmatchcase("/".join(path.parts[:depth]), pattern)

@@ -7,11 +7,15 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from pipeline.nightly.job import KNOWN, read_job
 from pipeline.sizes import bytes_of
@@ -21,6 +25,8 @@ from tests.deploy.world import DEPLOY
 
 KUBERNETES = "1.30"
 USER = 10001
+PROJECT = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]
+IMAGE = f"svmsieve:{PROJECT['version']}"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 
 
@@ -116,7 +122,12 @@ def test_pods_are_confined(name):
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert set(container["resources"]["requests"]) == set(container["resources"]["limits"]) == {"cpu", "memory"}
+    limited = {"cpu", "memory", "ephemeral-storage"}
+    assert set(container["resources"]["requests"]) == set(container["resources"]["limits"]) == limited
+    cache = {item["name"]: item["value"] for item in container.get("env", ())}.get("SVMSIEVE_CACHE_SIZE")
+    assert name == "scheduler" or bytes_of(cache) < bytes_of(
+        f"{container['resources']['limits']['ephemeral-storage']}B"
+    )
 
     mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
@@ -143,7 +154,7 @@ def test_the_job_runs_once_at_a_time_and_is_not_tried_again_when_that_is_no_use(
 
 def test_only_job_and_workers_reach_the_scheduler():
     policies = {item["metadata"]["name"]: item["spec"] for item in documents("kubernetes/networkpolicy.yaml")}
-    assert policies["svmsieve-nobody"] == {"podSelector": {}, "policyTypes": ["Ingress"]}
+    assert policies["svmsieve-nobody"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     name = cluster()["metadata"]["name"]
     members = {part: {"dask.org/cluster-name": name, "dask.org/component": part} for part in ("scheduler", "worker")}
     job = cron()["metadata"]["labels"]
@@ -154,6 +165,24 @@ def test_only_job_and_workers_reach_the_scheduler():
         assert [peer["podSelector"]["matchLabels"] for peer in rule["from"]] == allowed
         ports = [port["containerPort"] for port in pods()[part]["containers"][0]["ports"]]
         assert [port["port"] for port in rule["ports"]] == ports
+
+
+@pytest.mark.attack
+def test_pods_reach_each_other_and_nobody_else():
+    """What goes out is what comes in elsewhere: every pod's egress fits the ingress of whom it goes to."""
+    policies = {item["metadata"]["name"]: item["spec"] for item in documents("kubernetes/networkpolicy.yaml")}
+    assert "egress" not in policies["svmsieve-nobody"], "everything is forbidden, then some of it allowed"
+    names = policies.pop("svmsieve-names")["egress"]
+    assert {(port["protocol"], port["port"]) for rule in names for port in rule["ports"]} == {("UDP", 53), ("TCP", 53)}
+    assert all(peer["podSelector"]["matchLabels"] for rule in names for peer in rule["to"])
+    ingress = {part: policies[f"svmsieve-{part}"]["ingress"][0]["ports"] for part in ("scheduler", "worker")}
+    expected = {"scheduler": {"worker"}, "worker": {"scheduler", "worker"}, "nightly": {"scheduler", "worker"}}
+    for part, reached in expected.items():
+        rules = policies[f"svmsieve-{part}"]["egress"]
+        targets = [peer["podSelector"]["matchLabels"]["dask.org/component"] for rule in rules for peer in rule["to"]]
+        assert set(targets) == reached, part
+        assert all(set(peer) == {"podSelector"} for rule in rules for peer in rule["to"]), "of this namespace"
+        assert [rule["ports"] for rule in rules] == [ingress[target] for target in targets]
 
 
 def test_kustomization_lists_every_manifest():
@@ -170,7 +199,7 @@ def test_kubectl_puts_the_manifests_together():
     made = list(yaml.safe_load_all(result.stdout))
     assert len(made) == sum(len(documents(path)) for path in MANIFESTS) - 1
     assert {item["metadata"].get("namespace") for item in made if item["kind"] != "Namespace"} == {"svmsieve"}
-    assert re.findall(r"image: (\S+)", result.stdout) == ["svmsieve:latest"] * 3
+    assert re.findall(r"image: (\S+)", result.stdout) == [IMAGE] * 3
 
 
 def test_the_example_job_is_one():
@@ -196,8 +225,8 @@ def test_the_example_job_is_one():
 
 def test_the_image_is_small_and_nobody_s():
     build, final = read_dockerfile()
-    assert final.base == "python:3.11-slim"
-    assert build.base == "python:3.11"
+    assert re.fullmatch(r"python:3\.11\.\d+-slim-\w+", final.base)
+    assert build.base == final.base.replace("-slim", "")
     assert final.last("USER") == f"{USER}:{USER}"
     assert [value for keyword, value in final.steps if keyword == "COPY"] == [
         "--from=build /opt/svmsieve /opt/svmsieve"
@@ -206,12 +235,49 @@ def test_the_image_is_small_and_nobody_s():
     assert f"--uid {USER}" in commands and "apt" not in commands
     images = {pod["containers"][0]["image"] for pod in pods().values()}
     images |= {service["image"] for service in documents("compose.yaml")[0]["services"].values()}
-    assert images == {"svmsieve:latest"}
+    assert images == {IMAGE}
+
+
+@pytest.mark.attack
+def test_packages_are_pinned_at_versions_without_known_holes():
+    """Every requirement and what it brings has one version in constraints.txt, which the floors of pyproject allow."""
+    lines = [line for line in (DEPLOY / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    pinned = {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    assert len(pinned) == len(lines) > 50
+    needed = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["s3"]]
+    for requirement in map(Requirement, needed):
+        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
+    waiting = [canonicalize_name(Requirement(text).name) for text in (*needed, "dask-jobqueue")]
+    brought = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in brought:
+            brought.add(name)
+            given = map(Requirement, metadata.requires(name) or ())
+            waiting += [
+                canonicalize_name(r.name) for r in given if r.marker is None or r.marker.evaluate({"extra": ""})
+            ]
+    assert brought - set(pinned) == set()
+    (step,) = (value for keyword, value in read_dockerfile()[0].steps if keyword == "ENV")
+    assert step == "PIP_CONSTRAINT=/src/constraints.txt"
+    assert (DEPLOY / "README.md").read_text().count("install -c deploy/constraints.txt .") == 2
+
+
+@pytest.mark.attack
+def test_logs_and_processes_have_limits_and_a_failure_is_told():
+    (compose,) = documents("compose.yaml")
+    for name, service in compose["services"].items():
+        assert service["pids_limit"] <= 1024, name
+        assert set(service["logging"]["options"]) == {"max-size", "max-file"}, name
+    unit = read_unit(DEPLOY / "systemd" / UNITS[0])
+    assert {"TasksMax", "LogRateLimitBurst"} <= set(unit["Service"])
+    assert unit["Unit"]["OnFailure"] == ["svmsieve-failed@%N.service"]
+    assert (DEPLOY / "systemd" / "svmsieve-failed@.service").is_file()
 
 
 def test_the_image_is_built_from_the_package_alone():
     context = Context()
-    inside = ("pipeline/cli/path.py", "pyproject.toml", "datasets.yaml", "README.md", "LICENSE")
+    inside = ("pipeline/cli/path.py", "pyproject.toml", "datasets.yaml", "README.md", "deploy/constraints.txt")
     outside = (".git/config", "deploy/job.yaml", "certs/key.pem", "tests/oracle.py", "pipeline/cli/__pycache__/a.pyc")
     assert [context.holds(Path(path)) for path in (*inside, *outside)] == [True] * 5 + [False] * 5
 
@@ -224,7 +290,7 @@ def test_scripts_pass_shellcheck(name):
     assert (DEPLOY / name).stat().st_mode & 0o111 == 0o111
 
 
-UNITS = ("svmsieve-nightly.service", "svmsieve-nightly.timer")
+UNITS = ("svmsieve-nightly.service", "svmsieve-nightly.timer", "svmsieve-failed@.service")
 
 
 def test_the_timer_makes_up_for_missed_nights():

@@ -21,7 +21,7 @@ import pytest
 from pipeline.data.dataset import open_shards
 from pipeline.data.mapping import _kept_map
 from pipeline.engine import cluster as cluster_module
-from pipeline.engine import connection, on_worker
+from pipeline.engine import cluster_pass, connection, on_worker
 from pipeline.engine.engine import Engine
 from pipeline.errors import DatasetError, EngineError
 from pipeline.flow.passes import cost_sum
@@ -195,7 +195,7 @@ def test_no_worker_left_is_an_error_that_names_the_shard(engine, cluster, monkey
 
 
 def test_a_task_that_takes_every_worker_with_it_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_module, "DEATHS_AT_A_SHARD", 4)
+    monkeypatch.setattr(cluster_pass, "DEATHS_AT_A_SHARD", 4)
     expected = r"[45] workers of .* died, each at shard 2 \(most likely out of memory\); give the workers more memory"
     with (
         real_cluster(tmp_path, workers=6, allowed_failures=1) as cluster,

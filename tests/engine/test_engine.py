@@ -344,6 +344,7 @@ def test_a_pass_that_failed_is_not_remembered(engine, tmp_path):
     assert caught.value.path == str(shards[0])
 
 
+@pytest.mark.filterwarnings("ignore::pipeline.errors.SieveWarning")  # that another host is reached without TLS
 @pytest.mark.parametrize(
     ("scheduler", "message"),
     [
@@ -383,7 +384,9 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch):
 
 def test_a_killed_worker_process_is_an_error_and_not_the_end(engines):
     engine = engines("processes-2")
-    with pytest.raises(EngineError, match="a worker process died"):
+    with pytest.raises(
+        EngineError, match=r"a worker process was killed at shard 2 \(out of memory, most likely\); use"
+    ):
         engine.reduce(die, range(9), chained)
     assert engine.reduce(as_list, range(9), chained) == list(range(9))
 
@@ -427,3 +430,30 @@ def test_a_killed_program_leaves_no_processes_and_no_files(tmp_path):
     assert len(workers) == 2
     until(lambda: not any(psutil.pid_exists(pid) for pid in workers))
     assert not list(tmp_path.glob("shared/svmsieve-*"))
+
+
+WITHOUT_A_GUARD = """
+from pipeline.engine.engine import Engine
+
+def double(shard):
+    return [2 * shard]
+
+with Engine("processes", 2) as engine:
+    print(engine.reduce(double, range(4), lambda parts: sum(parts, [])))
+"""
+
+
+@pytest.mark.attack
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    """Its worker processes would run it again; they say nothing, and the program says what to do."""
+    (tmp_path / "program.py").write_text(WITHOUT_A_GUARD)
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.count("Traceback") == 2, "of the error and its cause, in the program alone"
+    assert done.stderr.splitlines()[-1] == (
+        "pipeline.errors.EngineError: the worker processes ran your script instead of working; put what your script "
+        'does below `if __name__ == "__main__":`, as worker processes import it; or use threads'
+    )
+    assert not list(tmp_path.glob("svmsieve-*"))

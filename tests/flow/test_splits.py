@@ -51,9 +51,10 @@ def test_scores_are_those_of_scikit_learn(seed, n, ties, share):
 def test_scores_that_are_not_defined():
     found = scores(np.array([1.0, -1.0]), np.array([1, 1]))
     assert found["accuracy"] == 0.5
-    assert np.isnan(found["auc"])
-    assert np.isnan(found["balanced_accuracy"])
-    assert best([None, None], "auc") == 1
+    assert found["auc"] is None
+    assert found["balanced_accuracy"] is None
+    assert best([None, None], "auc") is None
+    assert best([found, found], "auc") is None
     assert best([found, found | {"auc": 0.2}, found | {"auc": 0.7}, found | {"auc": 0.7}], "auc") == 2
 
 

@@ -300,7 +300,7 @@ def test_a_changed_number_in_steps_is_found(weighted, copy, name):
     change_step(copy, 3, **{name: None})
     assert problem(copy, weighted.data, 3) == f"steps.jsonl does not say its {name}"
     change_step(copy, 3, **{name: float("nan")})
-    assert problem(copy, weighted.data, 3).startswith(f"the stored {name} nan is not")
+    assert problem(copy, weighted.data, 3) == f"steps.jsonl does not say its {name}"
 
 
 def test_a_swapped_model_is_found(weighted, copy):

@@ -129,7 +129,9 @@ def check_certificate(world: World, step: StepView, tol: float) -> None:
     blur = world.blur(c, w, alpha)
     assert abs(step.primal - world.primal(w, c)) <= blur
     assert abs(step.dual - world.dual(alpha)) <= blur
-    assert step.relative_gap == (step.primal - step.dual) / step.primal <= tol
+    assert step.primal >= step.dual
+    assert abs(step.relative_gap - (step.primal - step.dual) / step.primal) <= 1e-15
+    assert 0.0 <= step.relative_gap <= tol
 
 
 def check_counts(world: World, step: StepView) -> None:

@@ -84,7 +84,7 @@ WRONG = {
     GOOD + "select: luck\n": "line 3: select: 'luck' is not one of accuracy",
     GOOD + "gate: [accuracy >= 0.5, luck >= 0.5]\n": "line 3: gate: there is no score 'luck'",
     GOOD + "gate: better\n": "line 3: gate: 'better' is not a gate; write for example",
-    GOOD + "holdout: 0\ngate: auc > 0.5\n": "line 4: gate: needs rows to score",
+    GOOD + "holdout: 0\ngate: auc > 0.5\n": "line 3: holdout: is above 0: the best C and the gates need rows to score",
     GOOD + "keep: {runs: -1}\n": "line 3: runs: -1 is not a whole number from 0 on",
     GOOD + "keep: {nights: 3}\n": "line 3: unknown name 'nights'",
     GOOD + "scheduler: 3\n": "line 3: scheduler: 3 is not text",

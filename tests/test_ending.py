@@ -1,0 +1,96 @@
+"""Told to end, a command ends: soon, with one line and its exit code, whatever hangs, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.clusters import ROOT
+
+pytestmark = pytest.mark.attack
+
+SAID = "svmsieve: interrupted; finished results stay, run the same command again to go on\n"
+READS_FOR_EVER = """
+import os, sys
+from pipeline.cli import ending, main
+from pipeline.data.sources import svmlight
+
+ending.SECONDS_FOR_TASKS = ending.SECONDS_BETWEEN = 0.2
+{patience}
+
+def hang(*_):
+    with open(sys.argv[1], "rb") as pipe:  # somebody holds it open and writes nothing
+        os.write(1, b"x")
+        pipe.read(1)
+
+{hanging}
+main(sys.argv[2:])
+"""
+IN_A_POOL = "import pipeline.data.ingest as place; place.in_order = lambda pool, *_, **__: [pool.submit(hang).result()]"
+IN_COMPILED_CODE = """
+import ctypes
+from pipeline.data import ingest as place
+def wait(*_, **__):
+    os.write(1, b"x")
+    ctypes.CDLL(None).pause()  # and again after every signal, as C code does that does not look at them
+    return wait()
+place.in_order = wait
+"""
+
+
+@contextmanager
+def hanging(folder: Path, how: str, patience: str = ""):
+    """An ingest that hangs: its process, once it does."""
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    (folder / "rows.svm").write_text("1 1:2\n-1 3:4\n")
+    holding = os.open(pipe, os.O_RDWR)
+    program = READS_FOR_EVER.format(hanging=how, patience=patience)
+    words = [sys.executable, "-c", program, str(pipe), "ingest", "rows.svm", "--out", "shards"]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    try:
+        with subprocess.Popen(words, cwd=folder, env=environment, **streams) as process:
+            try:
+                assert process.stdout.read(1) == "x"
+                yield process
+            finally:
+                process.kill()
+    finally:
+        os.close(holding)
+
+
+def test_sigterm_ends_a_command_whose_thread_reads_for_ever(tmp_path):
+    with hanging(tmp_path, IN_A_POOL) as process:
+        assert (tmp_path / ".shards.partial").is_dir()
+        begun = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)  # as ``timeout`` does: once to us, once to our group
+        said = process.communicate(timeout=20)[1]
+    assert (process.returncode, said) == (128 + signal.SIGTERM, SAID)
+    assert time.monotonic() - begun < 10
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "rows.svm"]
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path):
+    with hanging(tmp_path, IN_A_POOL, "ending.SECONDS_FOR_TASKS = 1000") as process:
+        process.send_signal(signal.SIGINT)
+        time.sleep(1.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGINT
+
+
+def test_patience_ends_where_the_main_thread_hears_nothing(tmp_path):
+    with hanging(tmp_path, IN_COMPILED_CODE, "ending.PATIENCE = 0.5") as process:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGTERM
