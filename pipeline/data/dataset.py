@@ -60,7 +60,11 @@ class MappedShard:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Rows x_i, labels, costs and norms in shards, in order. Nothing is held in memory but this description."""
+    """Rows x_i, labels, costs and norms in shards, in order. Nothing is held in memory but this description.
+
+    ``columns`` names the features but for the bias, where the source had names; ``index_base`` is what the indices of
+    svmlight text that went into it count from, if there was any.
+    """
 
     path: str
     kind: str
@@ -71,6 +75,8 @@ class Dataset:
     n_positive: int
     fingerprint: str
     bytes: int
+    columns: tuple[str, ...] | None = None
+    index_base: int | None = None
 
     @property
     def n_rows(self) -> int:
@@ -104,6 +110,8 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
         n_positive=manifest.positives,
         fingerprint=manifest.fingerprint,
         bytes=sum(info.bytes for info in manifest.shards),
+        columns=manifest.columns,
+        index_base=manifest.index_base,
     )
 
 

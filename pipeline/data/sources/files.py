@@ -119,6 +119,12 @@ def position(stream: IO[bytes], size: int) -> int:
     return min(int(raw.tell()), size)
 
 
+def too_long(path: str, line: int, max_line: int) -> DataError:
+    """Return the error for a line that is longer than lines may be."""
+    problem = f"the line is longer than {max_line:,} bytes"
+    return DataError(f"{problem}; correct the file, or raise --max-line", path=path, row=line, unit="line")
+
+
 def format_of(path: str) -> str:
     """Tell the format by the file's name, else by its first bytes; text without a telling name is svmlight."""
     name = _name(path).lower().rstrip("/")
