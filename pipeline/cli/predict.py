@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pipeline.cli.options import quiet_option, reading_options, scheduler_option, workers_option
-from pipeline.cli.path import opened
+from pipeline.cli.ingest import ingest_spec
+from pipeline.cli.options import given_options, quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.progress import progress
 
 EXAMPLES = """
@@ -18,6 +20,7 @@ Examples:
   svmsieve predict run test.svm --out predictions.parquet
   svmsieve predict run test-shards --out predictions.parquet --c 0.1 --json
   svmsieve predict run test.csv --bias 1 --label-column clicked --out predictions.parquet
+  svmsieve predict run new-rows.csv --out predictions.parquet             # rows without a label
 """
 SHOWN = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "auc": "AUC", "f1": "F1"}
 
@@ -42,24 +45,37 @@ def predict_command(
     """Predict every row of DATA with a model of RUN, in row order, streaming.
 
     The file has the columns score (x . w), label and truth, both as the labels of the training data: a class that
-    stands for several is -1 or +1. DATA may have fewer features than the model (they are 0) or more (no training row
-    had them: their weight is 0, and a line says so); its bias must be the one of the training data.
+    stands for several is -1 or +1, and truth is null where a row has no label that RUN knows. Columns are matched by
+    name: one that is missing is an error, others are ignored, and a line says so. Rows without column names (svmlight,
+    npz) may have fewer features than the model (they are 0) or more (no training row had them: their weight is 0, and a
+    line says so); the bias must be the one of the training data. Files are read here; a shard directory where
+    --scheduler says.
     """
     from pipeline.engine.engine import Engine
     from pipeline.flow.linear_model import model_of
-    from pipeline.flow.predict import write_predictions
+    from pipeline.flow.predict import rows_for, write_predictions
     from pipeline.flow.run_directory import open_run
 
-    target, given = Path(out).resolve(), Path(data).resolve()
+    target, given = (Path(os.path.realpath(name)) for name in (out, data))
     if given == target or (given.is_dir() and given in target.parents):
         raise click.UsageError(f"--out {out} is in DATA itself; choose another", click.get_current_context())
     model = model_of(open_run(run), c)
     with progress(quiet) as listen, Engine(scheduler, options["workers"]) as engine:
-        source = opened(data, options, listen)
+        source = rows_for(model, data, ingest_spec(options), listen, given_options())
         found = write_predictions(engine, model, source, Path(out), listen)
     if as_json:
-        facts = {"out": out, "run": run, "step": model.step, "c": model.c, "rows": source.n_rows}
-        click.echo(json.dumps(facts | {"scores": found}))
+        facts = {"out": out, "run": run, "step": model.step, "c": model.c}
+        facts |= {"rows": found.rows, "labelled": found.labelled, "scores": _finite(found.scores) or None}
+        click.echo(json.dumps(facts))
         return
-    shown = ", ".join(f"{name} {found[key]:.4f}" for key, name in SHOWN.items())
-    click.echo(f"{out}: {source.n_rows:,} rows by step {model.step} (C = {model.c:.6g}): {shown}")
+    shown = ", ".join(f"{name} {found.scores[key]:.4f}" for key, name in SHOWN.items() if key in _finite(found.scores))
+    if not shown:
+        shown = "no row has a label that the run knows"
+    elif found.labelled < found.rows:
+        shown += f" (on the {found.labelled:,} rows with a label that the run knows)"
+    click.echo(f"{out}: {found.rows:,} rows by step {model.step} (C = {model.c:.6g}): {shown}")
+
+
+def _finite(scores: dict[str, float]) -> dict[str, float]:
+    """Leave out scores that rows of one class do not have."""
+    return {name: value for name, value in scores.items() if math.isfinite(value)}

@@ -37,7 +37,10 @@ from pipeline.redact import last_name
 
 @dataclass(frozen=True)
 class IngestSpec:
-    """How to ingest. ``bias`` 0 means no bias column; ``rows_per_shard`` None means shards of ``shard_bytes``."""
+    """How to ingest. ``bias`` 0 means no bias column; ``rows_per_shard`` None means shards of ``shard_bytes``.
+
+    ``max_line`` is the most bytes a line of text may have; None leaves what ``reading`` says.
+    """
 
     reading: ReadOptions = field(default_factory=ReadOptions)
     positive: str | None = None
@@ -47,9 +50,16 @@ class IngestSpec:
     append: bool = False
     overwrite: bool = False
     workers: int | None = None
+    max_line: int | None = None
+
+    @property
+    def options(self) -> ReadOptions:
+        """How files are read."""
+        return self.reading if self.max_line is None else replace(self.reading, max_line=self.max_line)
 
 
-def reading_spec(
+def reading_spec(  # noqa: PLR0913 - all are keywords
+    *,
     format: str = "auto",  # noqa: A002
     positive: str | None = None,
     bias: float = 0.0,
@@ -59,12 +69,13 @@ def reading_spec(
     label_column: str = "label",
     weight_column: str = "weight",
     shard_size: int = DEFAULT_SHARD_BYTES,
+    ignore: Sequence[str] = (),
     **more: Any,
 ) -> IngestSpec:
     """Return the spec for settings as people give them; ``more`` are fields of IngestSpec."""
     base = None if index_base == "auto" else int(index_base)
     rules = ReadRules(base, features, duplicates == "sum")
-    reading = ReadOptions(format, rules, label_column, weight_column)
+    reading = ReadOptions(format, rules, label_column, weight_column, ignore=tuple(ignore))
     return IngestSpec(reading, positive, bias, shard_bytes=shard_size, **more)
 
 
@@ -90,7 +101,7 @@ def ingest(
         sources: list[Source] = []
         for item in inputs:
             named = Input(item) if isinstance(item, str) else item
-            sources += named.open(plan.reading) if isinstance(named, Input) else [named]
+            sources += named.open(plan.options) if isinstance(named, Input) else [named]
         manifest = _Ingest(directory, sources, plan, listen).run()
         directory.finish(manifest)
     return manifest

@@ -19,6 +19,7 @@ from pipeline.errors import DataError
 
 READ_BYTES = 2 << 20
 CELL_BYTES = 64
+LARGEST_BLOCK = 1 << 30  # Arrow counts bytes of a block in 32 bits
 _TOO_LONG = "straddling object"  # what Arrow calls a line longer than its blocks
 
 
@@ -32,7 +33,7 @@ class CsvSource:
         self.rules = ReadRules(0, options.rules.features, unlabelled=options.rules.unlabelled)
         self.size = size_of(path)
         self.names = list(options.columns) if options.columns else _header(path, options.max_line)
-        self.block_bytes = min(max(block_bytes, CELL_BYTES * len(self.names)), options.max_line)
+        self.block_bytes = min(max(block_bytes, CELL_BYTES * len(self.names)), options.max_line, LARGEST_BLOCK)
         self.layout = layout_of(self._schema(), path, options)
         assert self.layout.features is not None
         self.columns: tuple[str, ...] | None = self.layout.features
@@ -57,7 +58,7 @@ class CsvSource:
         are done, with blocks as long as a line may be.
         """
         done = 0
-        for block_bytes in (self.block_bytes, self.options.max_line):
+        for block_bytes in (self.block_bytes, min(self.options.max_line, LARGEST_BLOCK)):
             try:
                 with open_plain(self.path) as stream:
                     options = self._reading(block_bytes, done)

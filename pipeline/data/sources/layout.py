@@ -107,7 +107,8 @@ def _to_score(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
         _check_numeric(schema, features, path)
     if label is not None:
         _check_label(schema.field(label).type, path, options)
-    known = {label, options.weight_column, *index_columns(schema), *options.ignore, *(features or ("indices", "values"))}
+    known = {label, options.weight_column, *(features or ("indices", "values"))}
+    known |= {*index_columns(schema), *options.ignore}
     return Layout(label, None, features, tuple(name for name in names if name not in known))
 
 

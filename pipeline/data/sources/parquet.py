@@ -43,8 +43,8 @@ class ParquetTable:
         with open_binary(self.path) as stream:
             file = open_parquet(stream, self.path, self.coded, len(own))
             try:
-                found = file.iter_batches(rows, row_groups=groups, columns=own or list(self.some_column), use_threads=False)
-                for batch in found:
+                columns = own or list(self.some_column)  # of no column Arrow would not tell the number of rows
+                for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
                     yield self.partitions.fill(batch, names)
             except DAMAGE as error:
                 raise damaged(self.path, error) from error

@@ -79,7 +79,9 @@ def _grown(spans):  # type: ignore[no-untyped-def]
 
 @kernel
 def scan(text, labels, lines, indptr, indices, values, unlabelled):  # type: ignore[no-untyped-def]
-    """Fill the arrays (sized by ``count``) from the text; an ``unlabelled`` row may begin with a pair: its label is nan.
+    """Fill the arrays (sized by ``count``) from the text.
+
+    A row that need not be labelled (``unlabelled``) may begin with a pair; its label is nan then.
 
     Returns (status, start and end of the offending bytes, line, rows, pairs, deferred, n_deferred). A deferred span
     is (slot, start, end): slot k >= 0 is values[k], slot -1-i is labels[i]. Lines count from 0.
