@@ -148,7 +148,7 @@ class _Ingest:
             for source in self.sources:
                 self._take(source, pool)
             self._write(self.cutter.take(), pool)
-            labels = self.coder.finish()
+            labels = self.coder.finish(self._where())
             shards = self._amended([future.result() for future in self.written], pool)
         manifest = Manifest(
             features=self._features(),
@@ -161,6 +161,11 @@ class _Ingest:
             created_by=f"svmsieve {version('svmsieve')}",
         )
         return manifest if self.old is None else self.old.extended(manifest)
+
+    def _where(self) -> str:
+        """Name the files."""
+        first, more = self.sources[0].path if self.sources else "", len(self.sources) - 1
+        return f"{first} and {more} more" if more > 0 else first
 
     def _take(self, source: Source, pool: ThreadPoolExecutor) -> None:
         before = self.rows

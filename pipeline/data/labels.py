@@ -137,15 +137,16 @@ class LabelCoder:
             if label not in self.signs:
                 self._admit(label, where)
 
-    def finish(self) -> LabelMap:
-        """Return the map, once every row has been seen."""
+    def finish(self, where: str = "") -> LabelMap:
+        """Return the map, once every row of the files ``where`` has been seen."""
         found = list(self.signs)
         if self.positive is not None and self.positive not in self.signs:
             raise DataError(
-                f"no row is labelled {self.positive}; found: {_listed(found)}; choose --positive from these"
+                f"no row is labelled {self.positive}; found: {_listed(found)}; choose --positive from these", path=where
             )
         if len(found) < 2:
-            raise DataError(f"a single class was found: {_listed(found) or 'none'}; an SVM needs rows of two classes")
+            problem = f"a single class was found: {_listed(found) or 'none'}"
+            raise DataError(f"{problem}; an SVM needs rows of two classes", path=where)
         sides = {s: tuple(sorted((k for k, v in self.signs.items() if v == s), key=_order)) for s in (-1, 1)}
         return LabelMap(sides[-1], sides[1], self.positive is not None)
 

@@ -164,7 +164,7 @@ def _labels(found: Iterable[tuple[str, ...]], positive: str | None, path: str) -
     coder = LabelCoder(positive)
     for values in found:
         coder.admit(values, path)
-    return coder.finish()
+    return coder.finish(path)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pyarrow.csv as pacsv
 from pipeline.data.block import Block, Origin, ReadRules
 from pipeline.data.sources.base import ReadOptions, Task
 from pipeline.data.sources.columns import block_of
+from pipeline.data.sources.csv_lines import CheckedLines
 from pipeline.data.sources.files import open_plain, position, size_of, too_long
 from pipeline.data.sources.layout import MOST_COLUMNS, Layout, layout_of
 from pipeline.errors import DataError
@@ -61,10 +62,11 @@ class CsvSource:
         for block_bytes in (self.block_bytes, min(self.options.max_line, LARGEST_BLOCK)):
             try:
                 with open_plain(self.path) as stream:
-                    options = self._reading(block_bytes, done)
-                    for batch in pacsv.open_csv(stream, read_options=options, convert_options=self._types()):
+                    options, checked = self._reading(block_bytes, done), CheckedLines(stream, self.path)
+                    for batch in pacsv.open_csv(checked, read_options=options, convert_options=self._types()):
                         yield batch, position(stream, self.size)
                         done += batch.num_rows
+                checked.finish()
                 return
             except pa.ArrowInvalid as error:
                 if _TOO_LONG not in str(error):

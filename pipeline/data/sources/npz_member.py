@@ -26,6 +26,7 @@ _KINDS = {
 }
 _WHAT = {"biuf": "numbers", "iu": "whole numbers", "biufUS": "numbers or text", "US": "text"}
 LONGEST_TEXT = 1 << 12  # bytes of a label; NumPy stores every one as long as the longest
+FIRST_SURROGATE, LAST_SURROGATE, LARGEST_POINT = 0xD800, 0xDFFF, 0x10FFFF  # of Unicode; NumPy stores any 32 bits
 _DAMAGE = (  # what zipfile, zlib and NumPy's reader of headers (an evaluated literal) raise for damaged bytes
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError),
     *(TypeError, LookupError, SyntaxError, tokenize.TokenError, OverflowError, RecursionError, MemoryError),
@@ -59,6 +60,10 @@ class Member:
             data = self.stream.read(size)
         if len(data) != size:
             raise DataError(f"'{self.name}' ends too early; write the file again", path=self.path)
+        if self.dtype.kind == "U":
+            points = np.frombuffer(data, dtype=np.dtype(np.uint32).newbyteorder(self.dtype.byteorder))
+            if ((points > LARGEST_POINT) | ((points >= FIRST_SURROGATE) & (points <= LAST_SURROGATE))).any():
+                raise DataError(f"'{self.name}' is damaged (no Unicode text); write the file again", path=self.path)
         return np.frombuffer(data, dtype=self.dtype)
 
     @contextmanager
