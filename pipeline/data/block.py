@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.data import tidy as t
-from pipeline.data.labels import RawLabels
+from pipeline.data.labels import LONGEST_LABEL, RawLabels
 from pipeline.errors import DataError
 
 LARGEST_FEATURES = 2**31 - 1
@@ -35,7 +35,10 @@ class Origin:
 
 
 def refuse_missing(labels: RawLabels, origin: Origin, rules: ReadRules) -> RawLabels:
-    """Return the labels if every row has one (or need not), else raise the error for the first that has none."""
+    """Return the labels if every row has one (or need not), else raise the error for the first without a proper one."""
+    row = labels.first_too_long()
+    if row is not None:
+        raise origin.error(row, f"the label has more than {LONGEST_LABEL:,} characters; is it one? shorten it")
     row = None if rules.unlabelled else labels.first_missing()
     if row is not None:
         raise origin.error(row, "the label is missing (empty, nan or infinite); fill it or drop the row")

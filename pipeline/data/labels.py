@@ -18,6 +18,7 @@ from pipeline.data.decimals import NUMBER
 from pipeline.errors import DataError, SpecError
 
 _NUMBER = re.compile(NUMBER, re.IGNORECASE)
+LONGEST_LABEL = 1 << 12  # characters; label maps are kept in manifests and run.json
 _EXACT = 2**53  # below this float64 tells all whole numbers apart
 MISSING = ("", "nan", "inf", "-inf")
 NO_LABEL = (*MISSING, "?")  # of a row to be scored; to train on, ? is a label as any other
@@ -69,6 +70,11 @@ class RawLabels:
         for k, text in texts.items():
             remap[k] = position[text]
         return cls(remap[codes], tuple(distinct))
+
+    def first_too_long(self) -> int | None:
+        """Return the first row whose label is longer than labels may be."""
+        long = [k for k, value in enumerate(self.values) if len(value) > LONGEST_LABEL]
+        return int(np.flatnonzero(np.isin(self.codes, long))[0]) if long else None
 
     def first_missing(self) -> int | None:
         """Return the first row whose label is none: empty text, nan or an infinity."""

@@ -71,7 +71,9 @@ class CsvSource:
             except pa.ArrowInvalid as error:
                 if _TOO_LONG not in str(error):
                     raise
-        raise too_long(self.path, _first_longer(self.path, self.options.max_line), self.options.max_line)
+            length, line = _longest(self.path, self.options.max_line)
+            if length > self.options.max_line or block_bytes >= min(self.options.max_line, LARGEST_BLOCK):
+                raise too_long(self.path, line, self.options.max_line)
 
     def _types(self) -> pacsv.ConvertOptions:
         types = {name: pa.float64() for name in self.layout.names}
@@ -144,24 +146,24 @@ def _line(path: str, row: int) -> int:
     return number
 
 
-def _first_longer(path: str, limit: int) -> int:
-    """Return the first line that is longer than ``limit``, else the longest."""
-    longest, found = -1, 1
-    for number, length in enumerate(_lengths(path), 1):
+def _longest(path: str, limit: int) -> tuple[int, int]:
+    """Return length and number of the first line that is longer than ``limit``, else of the longest."""
+    longest, found = 0, 1
+    for number, length in enumerate(_lengths(path, limit), 1):
         if length > longest:
             longest, found = length, number
         if length > limit:
             break
-    return found
+    return longest, found
 
 
-def _lengths(path: str) -> Iterator[int]:
-    """Yield the length of every line without its end, reading a piece at a time."""
+def _lengths(path: str, limit: int | None = None) -> Iterator[int]:
+    """Yield the length of every line without its end, reading a piece at a time; of one beyond the limit no more."""
     with open_plain(path) as stream:
         length = 0
         while piece := stream.readline(READ_BYTES):
             length += len(piece.strip(b"\r\n"))
-            if piece.endswith(b"\n"):
+            if piece.endswith(b"\n") or (limit is not None and length > limit):
                 yield length
                 length = 0
         if length:

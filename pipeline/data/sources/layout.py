@@ -18,6 +18,7 @@ from pipeline.data.sources.base import ReadOptions
 from pipeline.errors import DataError
 
 BATCH_CELLS = 1 << 20
+ROW_CELLS = 8  # what a row takes besides its features: label, cost, norm, where it begins
 MOST_COLUMNS = 1 << 20  # a name, a type and a buffer for each are a kilobyte: more columns belong into a sparse format
 _INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
 SHOWN = 8
@@ -44,7 +45,7 @@ class Layout:
     def batch_rows(self, list_entries: float = 0.0) -> int:
         """Return how many rows to take at a time so that a batch stays small; lists have so many entries a row."""
         width = len(self.features) if self.features is not None else max(BATCH_CELLS >> 14, round(list_entries))
-        return max(1, BATCH_CELLS // width)
+        return max(1, BATCH_CELLS // (width + ROW_CELLS))
 
 
 def layout_of(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:

@@ -13,6 +13,7 @@ from typing import IO
 
 import numpy as np
 
+from pipeline.data.labels import LONGEST_LABEL
 from pipeline.errors import DataError
 
 _KINDS = {
@@ -25,7 +26,7 @@ _KINDS = {
     "format": "US",
 }
 _WHAT = {"biuf": "numbers", "iu": "whole numbers", "biufUS": "numbers or text", "US": "text"}
-LONGEST_TEXT = 1 << 12  # bytes of a label; NumPy stores every one as long as the longest
+LONGEST_TEXT = 4 * LONGEST_LABEL  # bytes; NumPy stores every text as long as the longest
 FIRST_SURROGATE, LAST_SURROGATE, LARGEST_POINT = 0xD800, 0xDFFF, 0x10FFFF  # of Unicode; NumPy stores any 32 bits
 _DAMAGE = (  # what zipfile, zlib and NumPy's reader of headers (an evaluated literal) raise for damaged bytes
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError),
