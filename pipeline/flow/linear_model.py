@@ -24,7 +24,7 @@ from pipeline.data.labels import LabelMap
 from pipeline.data.manifest import MANIFEST, read_manifest
 from pipeline.data.sources.layout import listed
 from pipeline.data.stores import is_url
-from pipeline.errors import DatasetError, SpecError
+from pipeline.errors import DatasetError, RunError, SpecError
 from pipeline.events import Listener, Note, silent
 from pipeline.flow.run_directory import Run, StepView, open_run
 
@@ -146,14 +146,17 @@ def model_of(source: Run | StepView, c: float | None = None) -> LinearModel:
     about = run.header["data"]
     negative, positive = (tuple(about["labels"][side]) for side in ("negative", "positive"))
     rest = bool(about["labels"].get("one_against_rest", len(negative) > 1))
-    names = (rest, _columns(about), about.get("index_base"))
-    return LinearModel(run.path, step.step, step.c, step.w, about["bias"], negative, positive, *names)
+    w, columns = step.w, _columns(about)
+    if columns is not None and len(columns) != w.size - (1 if about["bias"] else 0):
+        raise RunError(f"{run.path}: names {len(columns):,} columns for a model of {w.size:,} weights; train again")
+    names = (rest, columns, about.get("index_base"))
+    return LinearModel(run.path, step.step, step.c, w, about["bias"], negative, positive, *names)
 
 
 def _columns(about: dict[str, Any]) -> tuple[str, ...] | None:
     """Return the names of the features; a run of before they were kept has those of its data, if these are there."""
     if "columns" in about:
-        return None if about["columns"] is None else tuple(about["columns"])
+        return None if about["columns"] is None else tuple(map(str, about["columns"]))
     folder = Path(about["path"])
     if is_url(about["path"]) or not (folder / MANIFEST).is_file():
         return None

@@ -295,6 +295,20 @@ def test_a_row_group_that_cannot_be_held_is_refused_in_place(tmp_path, monkeypat
         open_dataset(tmp_path / "a.parquet")
 
 
+def test_an_xz_file_that_asks_for_memory(tmp_path, refused):
+    rows = b"1 1:1\n-1 2:1\n"
+    hungry = lzma.compress(rows, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}])
+    refused(
+        write(tmp_path, "a.svm.xz", hungry),
+        expected="a.svm.xz: takes more than 268,435,456 bytes of memory to unpack; ",
+    )
+    packed = lzma.compress(rows) + lzma.compress(rows, preset=9) + bytes(8) + lzma.compress(b"1 3:1\n") + bytes(4)
+    assert ingest([str(write(tmp_path, "b.svm.xz", packed))], tmp_path / "out", IngestSpec()).rows == 5
+    for cut, expected in ((packed[:-20], "truncated or damaged"), (packed + b"more", "truncated or damaged")):
+        with pytest.raises(DataError, match=expected):
+            ingest([str(write(tmp_path, "c.svm.xz", cut))], tmp_path / "other", IngestSpec())
+
+
 # --- CSV quotes ---
 
 

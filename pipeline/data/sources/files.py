@@ -17,12 +17,14 @@ from typing import IO, Any
 
 import fsspec
 
+from pipeline.data.sources.xz import MOST_MEMORY, XzReader
 from pipeline.data.stores import explain, is_url, reason
 from pipeline.errors import DataError
 
-_OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
+_OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", XzReader))
 _SUFFIXES = (".gz", ".bz2", ".xz")
 FILE_SUFFIXES = (*_SUFFIXES, ".parquet", ".pq", ".npz", ".csv", ".svm", ".libsvm", ".txt")
+_XZ_MEMORY = "Memory usage limit exceeded"
 _BZ2_DAMAGED = "Invalid data stream"  # bz2 has no error of its own
 
 
@@ -112,6 +114,9 @@ def open_binary(path: str) -> Iterator[IO[bytes]]:
         with fsspec.open(path, "rb") if is_url(path) else Path(path).open("rb") as stream:
             yield stream
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        if _XZ_MEMORY in str(error):
+            problem = f"takes more than {MOST_MEMORY:,} bytes of memory to unpack"
+            raise DataError(f"{problem}; pack it again with xz -9 or less", path=path) from error
         raise DataError(f"the compressed file is truncated or damaged ({error}); get it again", path=path) from error
     except (OSError, ImportError) as error:
         if str(error) == _BZ2_DAMAGED:
