@@ -110,7 +110,7 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
         n_positive=manifest.positives,
         fingerprint=manifest.fingerprint,
         bytes=sum(info.bytes for info in manifest.shards),
-        columns=manifest.columns,
+        columns=manifest.names,
         index_base=manifest.index_base,
     )
 

@@ -157,7 +157,7 @@ class _Ingest:
             sources=tuple(self.read),
             bias=self.spec.bias,
             index_base=self._base(),
-            columns=self.columns,
+            columns=self._names(),
             created_by=f"svmsieve {version('svmsieve')}",
         )
         return manifest if self.old is None else self.old.extended(manifest)
@@ -237,13 +237,24 @@ class _Ingest:
         own = (known if known is not None else max(found, 1)) + (1 if self.spec.bias else 0)
         return own if self.old is None else max(own, self.old.features)
 
+    def _names(self) -> tuple[str, ...] | None:
+        """Return the names of the features, if all have one."""
+        own = self._features() - (1 if self.spec.bias else 0)
+        return self.columns if self.columns is not None and len(self.columns) == own else None
+
     def _bias_index(self) -> int:
         known = self._known_features()
         return UNKNOWN_BIAS_INDEX if known is None else known
 
     def _shared_columns(self) -> tuple[str, ...] | None:
-        """Return the feature columns, which every file with columns must have alike."""
+        """Return the feature columns, which every file with columns must have alike.
+
+        Next to features without names (svmlight, npz, list columns) they count by position: then as many as there are.
+        """
         wanted = None if self.old is None else self.old.columns
+        given = self.spec.reading.rules.features
+        if self.old is not None and given is None:
+            given = self.old.features
         for source in self.sources:
             if source.columns is not None and wanted is not None and source.columns != wanted:
                 differing = sorted(set(source.columns) ^ set(wanted))
@@ -253,6 +264,9 @@ class _Ingest:
                     else "the columns stand in another order"
                 )
                 raise DataError(f"{what}; every file must have the same feature columns", path=source.path)
+            if source.columns is not None and given is not None and len(source.columns) != given:
+                problem = f"has {len(source.columns):,} feature columns, not {given:,}"
+                raise DataError(f"{problem}; drop those that are too many, or leave out --features", path=source.path)
             wanted = wanted or source.columns
         return wanted
 

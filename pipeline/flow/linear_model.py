@@ -164,7 +164,7 @@ def _columns(about: dict[str, Any]) -> tuple[str, ...] | None:
         found = read_manifest(folder)
     except DatasetError:
         return None  # the data are no longer what they were
-    return found.columns if found.fingerprint == about["fingerprint"] else None
+    return found.names if found.fingerprint == about["fingerprint"] else None
 
 
 def trained_on(data: Dataset, run: Path, c: float, w: np.ndarray) -> LinearModel:

@@ -27,14 +27,15 @@ class CheckedLines:
     def read(self, size: int = -1) -> bytes:
         """Read from the stream."""
         found = self.stream.read(size)
-        lines = (self.begun + found).splitlines(keepends=True)
-        self.begun = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
-        self._check(lines)
+        text = self.begun + found
+        end = text.rfind(b"\n") + 1
+        self._check(text[:end])
+        self.begun = text[end:]
         return found
 
     def finish(self) -> None:
         """Look at the last line, once all has been read."""
-        self._check([self.begun])
+        self._check(self.begun)
 
     def readable(self) -> bool:
         """Tell Arrow that it may read."""
@@ -43,9 +44,9 @@ class CheckedLines:
     def close(self) -> None:
         """Leave the stream to whoever opened it."""
 
-    def _check(self, lines: list[bytes]) -> None:
-        for number, line in enumerate(lines, self.lines + 1):
-            if b'"' in line and not _LINE.fullmatch(line.removeprefix(_MARK).rstrip(b"\r\n")):
+    def _check(self, text: bytes) -> None:
+        for number, line in enumerate(text.splitlines(), self.lines + 1) if b'"' in text else ():
+            if b'"' in line and not _LINE.fullmatch(line.removeprefix(_MARK)):
                 problem = "a quote is not closed in its line, or text follows it"
                 raise DataError(f"{problem}; correct the line", path=self.path, row=number, unit="line")
-        self.lines += sum(line.endswith((b"\n", b"\r")) for line in lines)
+        self.lines += text.count(b"\n")
