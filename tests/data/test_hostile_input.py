@@ -24,6 +24,7 @@ from pipeline.data.labels import label_text
 from pipeline.data.sources.base import ReadOptions
 from pipeline.data.sources.csv import READ_BYTES
 from pipeline.data.sources.parquet import ParquetSource
+from pipeline.data.sources.parquet_footer import list_entries
 from pipeline.errors import DataError
 from tests.flow.runs import command
 from tests.formats import WRITERS, Table, contents
@@ -284,6 +285,20 @@ def test_parquet_lists_longer_than_a_line_may_be(tmp_path, refused):
     pq.write_table(pa.table({"label": [0, 1], "indices": [row, row], "values": [row, row]}), tmp_path / "a.parquet")
     said = "a.parquet: a row has 5,000 entries, more than the 4,000 of a line of that length; raise --max-line"
     refused(tmp_path / "a.parquet", "--max-line", "16kB", expected=said)
+
+
+@pytest.mark.parametrize("groups", [1, 20])
+def test_the_number_of_list_entries_is_read_off_the_footer(tmp_path, groups):
+    rng = np.random.default_rng(0)
+    rows = [np.arange(k) for k in rng.integers(0, 300, 200)]
+    table = pa.table({"a": [{"x": None}] * 200, "label": [0, 1] * 100, "indices": rows, "values": rows})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=200 // groups, data_page_version="2.0")
+    metadata = pq.ParquetFile(tmp_path / "a.parquet").metadata
+    with (tmp_path / "a.parquet").open("rb") as stream:
+        found = list_entries(stream, "a.parquet", ("indices", "values"))
+    assert found == [metadata.row_group(g).column(2).num_values for g in range(groups)]
+    with pytest.raises(DataError, match="the footer is damaged"):
+        list_entries(io.BytesIO(b"\x1c" * 5000 + (5000).to_bytes(4, "little") + b"PAR1"), "b", ("indices",))
 
 
 def test_a_row_group_that_cannot_be_held_is_refused_in_place(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ from pipeline.data.sources.base import ReadOptions, Task
 from pipeline.data.sources.columns import block_of
 from pipeline.data.sources.files import open_binary, size_of
 from pipeline.data.sources.layout import Layout, is_text, layout_of
+from pipeline.data.sources.parquet_footer import list_entries
 from pipeline.data.sources.partitions import Partitions, partitions_of
 from pipeline.errors import DataError
 
@@ -64,12 +65,13 @@ class ParquetSource:
             schema = file.schema_arrow
             partitions = partitions_of(path, schema.names)
             self.layout = layout_of(partitions.schema(schema), path, options)
-            groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-            self.group_rows = [group.num_rows for group in groups]
-            self.entries = _entries(groups) if self.layout.features is None else [0] * len(groups)
+            self.group_rows = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
+            self.entries = [0] * len(self.group_rows)
+            if self.layout.features is None:
+                self.entries = list_entries(stream, path, ("indices", "values"))
             self.table = ParquetTable(path, partitions, _coded(schema, self.layout), tuple(schema.names[:1]))
-        if min(self.group_rows, default=0) < 0:
-            raise damaged(path, ValueError("a negative number of rows"))
+        if min(self.group_rows, default=0) < 0 or len(self.entries) != len(self.group_rows):
+            raise damaged(path, ValueError("row groups of no length"))
         self._check_lists()
         self.columns = self.layout.features
         self.n_features = None if self.columns is None else len(self.columns)
@@ -124,16 +126,6 @@ def _coded(schema: pa.Schema, layout: Layout) -> tuple[str, ...]:
     """Return the label column if it is text: decoded, one long label in a dictionary would be as long in every row."""
     label = layout.label
     return (label,) if label is not None and label in schema.names and is_text(schema.field(label).type) else ()
-
-
-def _entries(groups: list[pq.RowGroupMetaData]) -> list[int]:
-    """Return how many entries the lists of each row group have, as the file's metadata say."""
-    found = []
-    for group in groups:
-        columns = [group.column(k) for k in range(group.num_columns)]
-        lists = [c.num_values for c in columns if c.path_in_schema.split(".")[0] in ("indices", "values")]
-        found.append(max(lists, default=0))
-    return found
 
 
 def _block(
