@@ -194,14 +194,16 @@ class KnownLabels:
         self.other = -1 if labels.one_against_rest or positive is not None else 0
         self.unknown: dict[str, int] = {}
 
-    def encode(self, labels: RawLabels) -> np.ndarray:
+    def signs_of(self, labels: RawLabels) -> np.ndarray:
         """Return the signs of some rows."""
-        table = np.array([self._sign(label) for label in labels.values], dtype=np.int8)
-        counts = np.bincount(labels.codes, minlength=len(labels.values))
-        for label, sign, count in zip(labels.values, table.tolist(), counts.tolist(), strict=True):
-            if sign == 0 and label not in NO_LABEL:
-                self.unknown[label] = self.unknown.get(label, 0) + count
-        return table[labels.codes]
+        return np.array([self._sign(label) for label in labels.values], dtype=np.int8)[labels.codes]
+
+    def count(self, labels: RawLabels) -> None:
+        """Count rows whose label says nothing although there is one."""
+        counts = np.bincount(labels.codes, minlength=len(labels.values)).tolist()
+        for label, rows in zip(labels.values, counts, strict=True):
+            if label not in NO_LABEL and self._sign(label) == 0:
+                self.unknown[label] = self.unknown.get(label, 0) + rows
 
     def _sign(self, label: str) -> int:
         return 0 if label in NO_LABEL else self.signs.get(label, self.other)

@@ -9,9 +9,9 @@ it was in training. Memory is a few blocks, whatever the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,8 @@ import numpy as np
 from pipeline.cores import available_cores
 from pipeline.data.assemble import Piece, join
 from pipeline.data.block import Block
+from pipeline.data.dataset import Shard
+from pipeline.data.digest import Lanes, digest_rows, fingerprint
 from pipeline.data.ingest import IngestSpec, Input
 from pipeline.data.inputs import refuse_other_formats, resolve
 from pipeline.data.labels import KnownLabels
@@ -31,11 +33,14 @@ from pipeline.events import Listener, Note, silent
 from pipeline.flow.linear_model import LinearModel
 from pipeline.maths import csr
 
-Scored = tuple[np.ndarray, np.ndarray]
-
 
 class RowsToScore:
-    """The rows that a path stands for, as ``model`` needs them. ``bytes`` is what there is to read."""
+    """The rows that a path stands for, as ``model`` needs them. ``bytes`` is what there is to read.
+
+    They have no shards; what is said of them as a whole (``n_rows``, ``fingerprint``) is known once they were read.
+    """
+
+    shards: tuple[Shard, ...] = ()
 
     def __init__(
         self, model: LinearModel, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
@@ -54,26 +59,37 @@ class RowsToScore:
         self._check_columns()
         self.workers = spec.workers or available_cores()
         self.read, self.largest = 0, -1
+        self.digests: list[tuple[Lanes, int]] = []
 
-    def parts(self) -> Iterator[Scored]:
+    def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield scores and signs (-1, +1, or 0 where the label says no class), part after part in row order."""
-        model = self.model
-        known = model.weights.size  # w, then a place of weight 0 for what no training row had, then the bias
-        w = np.concatenate([model.weights, [0.0], [model.w[-1]] if model.bias else []])
+        self.read, self.largest, self.digests = 0, -1, []
+        scorer = _Scorer(self.model, self.labels)
         with ThreadPoolExecutor(self.workers, "svmsieve-predict") as pool:
             for source in self.sources:
                 rows = 0
-                tasks = (partial(_scored, task, w, known, model.bias) for task in source.tasks())
-                for block, score in in_order(pool, tasks, ahead=self.workers + 1):
+                for block, part in in_order(pool, map(scorer.of, source.tasks()), ahead=self.workers + 1):
                     self.read += block.source_bytes
                     self.largest = max(self.largest, block.largest)
+                    self.digests.append((part.lanes, block.n_rows))
+                    self.labels.count(block.labels)
                     rows += block.n_rows
-                    yield score, self.labels.encode(block.labels)
+                    yield part.score, part.sign
                 if not rows:
                     raise NoRowsError(
                         "no rows in the file; remove it from the list or write it again", path=source.path
                     )
         self._report()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows read so far."""
+        return sum(rows for _, rows in self.digests)
+
+    @property
+    def fingerprint(self) -> str:
+        """What the fingerprint of a data set of the rows read is, as far as the model's features and labels go."""
+        return fingerprint(self.digests, self.model.w.size)
 
     def _check_columns(self) -> None:
         """Say what is matched how, and refuse widths that cannot be: before anything is read."""
@@ -114,9 +130,31 @@ class RowsToScore:
         return SpecError(f"{self.path}: {problem}; write the same features in the same order, or a table with names")
 
 
-def _scored(task: Task, w: np.ndarray, known: int, bias: float) -> tuple[Block, np.ndarray]:
-    block = task()
-    placed = replace(block, indices=np.minimum(block.indices, np.int32(known)))
-    signs = np.ones(block.n_rows, np.int8)
-    rows = join([Piece(placed, signs, 0, block.n_rows)], bias, known + 1)
-    return block, csr.margins(rows.indptr, rows.indices, rows.values, signs, w)
+@dataclass(frozen=True)
+class _Part:
+    score: np.ndarray
+    sign: np.ndarray
+    lanes: Lanes
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    """Parses and scores blocks, wherever that is done."""
+
+    model: LinearModel
+    labels: KnownLabels
+
+    def of(self, task: Task) -> Callable[[], tuple[Block, _Part]]:
+        """Return the task that makes a block and scores it."""
+        return partial(self._scored, task)
+
+    def _scored(self, task: Task) -> tuple[Block, _Part]:
+        block, known = task(), self.model.weights.size
+        sign, w = self.labels.signs_of(block.labels), self.model.w
+        rows = join([Piece(block, sign, 0, block.n_rows)], self.model.bias, known)
+        lanes = digest_rows(rows)
+        if block.largest >= known:  # a place of weight 0 for what no training row had, and the bias after it
+            placed = replace(block, indices=np.minimum(block.indices, np.int32(known)))
+            rows = join([Piece(placed, sign, 0, block.n_rows)], self.model.bias, known + 1)
+            w = np.insert(w, known, 0.0)
+        return block, _Part(csr.margins(rows.indptr, rows.indices, rows.values, np.ones_like(sign), w), sign, lanes)

@@ -243,6 +243,16 @@ def test_files_and_shards_of_the_same_rows_give_the_same_bytes(home, tmp_path, b
     assert len(found) == 1
 
 
+def test_rows_that_were_trained_on_are_known_by_their_fingerprint(home, tmp_path, named, bare, inline):
+    for run, name in ((named, "rows.csv"), (bare, "rows.svm")):
+        data = RowsToScore(model_of(run), home / name)
+        assert len(list(predict(inline, run, data))) == 1
+        assert (data.n_rows, data.fingerprint, data.shards) == (60, run.header["data"]["fingerprint"], ())
+    data = RowsToScore(model_of(bare), write_svmlight(tmp_path / "new.svm", sparse_rows(seed=1)))
+    list(predict(inline, bare, data))
+    assert data.fingerprint != bare.header["data"]["fingerprint"]
+
+
 def test_the_command_judges_what_it_can(capsys, home, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     half = [str(y) if j < 30 else None for j, y in enumerate(TABLE.y)]
