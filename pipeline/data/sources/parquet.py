@@ -45,7 +45,7 @@ class ParquetTable:
             file = open_parquet(stream, self.path, self.coded, len(own))
             try:
                 columns = own or list(self.some_column)  # of no column Arrow would not tell the number of rows
-                for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
+                for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=group is None):
                     yield self.partitions.fill(batch, names)
             except DAMAGE as error:
                 raise damaged(self.path, error) from error
