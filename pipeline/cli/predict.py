@@ -65,10 +65,12 @@ def predict_command(
         found = write_predictions(engine, model, source, Path(out), listen)
     if as_json:
         facts = {"out": out, "run": run, "step": model.step, "c": model.c}
-        facts |= {"rows": found.rows, "labelled": found.labelled, "scores": _finite(found.scores) or None}
+        scores = {name: _finite(value) for name, value in found.scores.items()} or None
+        facts |= {"rows": found.rows, "labelled": found.labelled, "scores": scores}
         click.echo(json.dumps(facts))
         return
-    shown = ", ".join(f"{name} {found.scores[key]:.4f}" for key, name in SHOWN.items() if key in _finite(found.scores))
+    defined = {SHOWN[key]: value for key in SHOWN if (value := _finite(found.scores.get(key))) is not None}
+    shown = ", ".join(f"{name} {value:.4f}" for name, value in defined.items())
     if not shown:
         shown = "no row has a label that the run knows"
     elif found.labelled < found.rows:
@@ -76,6 +78,6 @@ def predict_command(
     click.echo(f"{out}: {found.rows:,} rows by step {model.step} (C = {model.c:.6g}): {shown}")
 
 
-def _finite(scores: dict[str, float]) -> dict[str, float]:
-    """Leave out scores that rows of one class do not have."""
-    return {name: value for name, value in scores.items() if math.isfinite(value)}
+def _finite(value: float | None) -> float | None:
+    """Return a score, None where rows of one class have none."""
+    return value if value is not None and math.isfinite(value) else None

@@ -110,9 +110,15 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
         n_positive=manifest.positives,
         fingerprint=manifest.fingerprint,
         bytes=sum(info.bytes for info in manifest.shards),
-        columns=manifest.names,
+        columns=names_of(manifest),
         index_base=manifest.index_base,
     )
+
+
+def names_of(manifest: Manifest) -> tuple[str, ...] | None:
+    """Return the names of the features but for the bias, if every one has a name."""
+    own = manifest.features - (1 if manifest.bias else 0)
+    return manifest.columns if manifest.columns is not None and len(manifest.columns) == own else None
 
 
 def open_local(directory: Path, full_check: bool = False) -> tuple[Manifest, tuple[MappedShard, ...]]:

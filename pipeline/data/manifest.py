@@ -52,12 +52,6 @@ class Manifest:
         return sum(shard.nnz for shard in self.shards)
 
     @property
-    def names(self) -> tuple[str, ...] | None:
-        """The names of the features but for the bias, if every one has a name."""
-        own = self.features - (1 if self.bias else 0)
-        return self.columns if self.columns is not None and len(self.columns) == own else None
-
-    @property
     def positives(self) -> int:
         """Number of rows with label +1."""
         return sum(shard.positives for shard in self.shards)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.data.dataset import Dataset
+from pipeline.data.dataset import Dataset, names_of
 from pipeline.data.labels import LabelMap
 from pipeline.data.manifest import MANIFEST, read_manifest
 from pipeline.data.sources.layout import listed
@@ -164,7 +164,7 @@ def _columns(about: dict[str, Any]) -> tuple[str, ...] | None:
         found = read_manifest(folder)
     except DatasetError:
         return None  # the data are no longer what they were
-    return found.names if found.fingerprint == about["fingerprint"] else None
+    return names_of(found) if found.fingerprint == about["fingerprint"] else None
 
 
 def trained_on(data: Dataset, run: Path, c: float, w: np.ndarray) -> LinearModel:
