@@ -146,17 +146,18 @@ def model_of(source: Run | StepView, c: float | None = None) -> LinearModel:
     about = run.header["data"]
     negative, positive = (tuple(about["labels"][side]) for side in ("negative", "positive"))
     rest = bool(about["labels"].get("one_against_rest", len(negative) > 1))
-    w, columns = step.w, _columns(about)
-    if columns is not None and len(columns) != w.size - (1 if about["bias"] else 0):
-        raise RunError(f"{run.path}: names {len(columns):,} columns for a model of {w.size:,} weights; train again")
-    names = (rest, columns, about.get("index_base"))
-    return LinearModel(run.path, step.step, step.c, w, about["bias"], negative, positive, *names)
+    w, columns, base = step.w, _columns(about), about.get("index_base")
+    own = w.size - (1 if about["bias"] else 0)
+    if base not in (None, 0, 1) or (columns is not None and len(set(columns)) != own):
+        raise RunError(f"{run.path}: run.json does not name the model's {own:,} features; train again")
+    return LinearModel(run.path, step.step, step.c, w, about["bias"], negative, positive, rest, columns, base)
 
 
 def _columns(about: dict[str, Any]) -> tuple[str, ...] | None:
     """Return the names of the features; a run of before they were kept has those of its data, if these are there."""
     if "columns" in about:
-        return None if about["columns"] is None else tuple(map(str, about["columns"]))
+        named = about["columns"]
+        return tuple(map(str, named if isinstance(named, list) else ())) if named is not None else None
     folder = Path(about["path"])
     if is_url(about["path"]) or not (folder / MANIFEST).is_file():
         return None

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import pipeline
 from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.engine.engine import Engine
-from pipeline.errors import DataError, SpecError
+from pipeline.errors import DataError, RunError, SpecError
 from pipeline.flow.fit import fit_path
 from pipeline.flow.linear_model import model_of
 from pipeline.flow.predict import predict, rows_for, write_predictions
@@ -130,6 +130,15 @@ def test_names_are_kept_in_the_run_and_taken_from_the_data_of_older_runs(home, t
             RowsToScore(model, home / "rows.csv")
         with pytest.raises(SpecError, match=r"has named columns, but the run .* does not say .*; train again"):
             model.weights_on(pipeline.open_dataset(home / "named-shards"))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"columns": 5}, {"columns": NAMES[:3]}, {"columns": [1] * 12}, {"columns": {}}, {"index_base": "1"}]
+)
+def test_a_run_that_names_other_features_than_its_model_has(named, changes):
+    damaged = replace(named, header=named.header | {"data": named.header["data"] | changes})
+    with pytest.raises(RunError, match=r"run.json does not name the model's 12 features; train again"):
+        model_of(damaged)
 
 
 UNLABELLED = {
