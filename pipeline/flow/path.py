@@ -90,7 +90,13 @@ def describe_data(data: Dataset) -> dict[str, Any]:
         "features": data.n_features,
         "nnz": data.nnz,
         "bias": data.bias,
-        "labels": {"negative": list(data.labels.negative), "positive": list(data.labels.positive)},
+        "labels": {
+            "negative": list(data.labels.negative),
+            "positive": list(data.labels.positive),
+            "one_against_rest": data.labels.one_against_rest,
+        },
+        "columns": None if data.columns is None else list(data.columns),
+        "index_base": data.index_base,
         "shards": [[shard.digest, shard.n_rows] for shard in data.shards],
     }
 
