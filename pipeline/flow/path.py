@@ -130,9 +130,7 @@ class PathRun:
                 self.working.release()
         found = [step.get("scores") for step in self.writer.steps]
         earlier = self.writer.header.get("seconds", 0.0)
-        self.writer.update(
-            status="finished",
-            n_steps=len(found),
+        self.writer.finish(
             best_step=best(found, self.spec.select),
             peak_memory=meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,
