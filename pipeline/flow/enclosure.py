@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pipeline.flow.twofold import LEAST, UNIT, UP, lost
+from pipeline.flow.twofold import LEAST, UNIT, UP, exact, lost
 
 Pair = tuple[float, float]
 
@@ -63,15 +63,19 @@ class Enclosure:
 def enclosed(
     c: float, sums: Sums, square: Fraction | None, alpha_square: Fraction | None, features: int
 ) -> Enclosure | None:
-    """Enclose P and D at C, given |w|^2 and |w_alpha|^2; None where a sum is not finite."""
+    """Enclose P and D at C, given |w|^2 and |w_alpha|^2; None where that is beyond float64."""
     numbers = (c, *sums.hinge, *sums.alpha, sums.blur, sums.reach)
     if square is None or alpha_square is None or not all(math.isfinite(x) for x in numbers):
         return None
     more = Fraction(UP) * (1 + 2 * sums.terms * Fraction(UNIT))  # the plain sums' own rounding
-    hinge, alpha = sum(map(Fraction, sums.hinge)), sum(map(Fraction, sums.alpha))
+    hinge, alpha = exact(*sums.hinge), exact(*sums.alpha)
     around_hinge = more * Fraction(sums.blur) + lost(sums.terms, more * abs(hinge))
     half = (square - lost(features, square)) / 2, (square + lost(features, square)) / 2
-    primal = Interval(half[0] + Fraction(c) * max(Fraction(0), hinge - around_hinge), half[1] + Fraction(c) * (hinge + around_hinge))
+    primal = Interval(
+        half[0] + Fraction(c) * max(Fraction(0), hinge - around_hinge), half[1] + Fraction(c) * (hinge + around_hinge)
+    )
+    if math.isinf(nearest(primal.upper)):
+        return None
     drift = lost(sums.terms, more * Fraction(sums.reach)) + (features + 1) * sums.terms * Fraction(LEAST)
     around = lost(features, alpha_square) + (2 * _root(alpha_square) + drift) * drift
     around = around / 2 + lost(sums.terms, abs(alpha))

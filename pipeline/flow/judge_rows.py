@@ -1,8 +1,9 @@
 """What ``verify`` says of the rows of a shard, for many models at once: alphas in their boxes, verdicts that are true.
 
-The optimum at C lies within R = h + sqrt(gap - h^2) of w, h = |w - w_alpha|/2 (design: the ball around (w + w_alpha)/2).
-So a row screened as ZERO, which says z_i . w* > 1, is a lie if R < (1 - f_i)/|z_i|, and one screened as UPPER if
-R < (f_i - 1)/|z_i|. The gap is known only after the pass; the furthest such row of a model is known before.
+The optimum at C lies in the ball around (w + w_alpha)/2 of radius sqrt(gap - h^2), h = |w - w_alpha|/2: P and -D are
+strongly convex. So it lies within R = h + sqrt(gap - h^2) of w. That a row was screened as ZERO, which says that
+z_i . w* > 1, is a lie if R < (1 - f_i)/|z_i|, and that one is UPPER if R < (f_i - 1)/|z_i|. The gap is known only after
+the pass; the furthest such row of a model is known before.
 """
 
 from __future__ import annotations

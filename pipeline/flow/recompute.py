@@ -98,9 +98,9 @@ def recompute(
     engine: Engine, data: Dataset, costs: np.ndarray, models: Sequence[Model], seen: Callable[[int], None]
 ) -> list[Values]:
     """Return what each model is worth, in one pass over all rows; ``seen`` is told of every shard's number of rows."""
-    bits = (np.array([getattr(m, name) for m in models]) for name in ("zero", "upper"))
+    zero, upper = np.array([m.zero for m in models]), np.array([m.upper for m in models])
     w, alpha = columns([m.w for m in models], data.n_features), columns([m.alpha for m in models], data.n_rows)
-    batch = _Batch(w, alpha, np.array([model.c for model in models]), *bits, costs)
+    batch = _Batch(w, alpha, np.array([model.c for model in models]), zero, upper, costs)
     total = _Total(data, len(models))
     with np.errstate(over="ignore", invalid="ignore"):  # an absurd w is a finding, not a warning
         for shard, part in zip(data.shards, engine.stream(_shard_part, data.shards, *batch), strict=True):
@@ -205,10 +205,10 @@ def _shard_part(shard: Shard, *shared: np.ndarray) -> _Part:
     high, low = np.zeros((features.size, models)), np.zeros((features.size, models))
     pairs, plain, screened = np.zeros((PAIRS, models)), np.zeros((len(PLAIN), models)), np.zeros((2, models), np.int64)
     counts, furthest, hinge = _no_counts(models, batch.costs.size), _nothing_far(models), np.zeros((3, models))
-    twofold.products(*matrix, batch.w[features], f, error, size)
+    twofold.products(matrix, batch.w[features], f, error, size)
     twofold.hinges(lengths, costs, f, error, size, hinge)
     pairs[HINGE], plain[0] = hinge[:2], hinge[2]
-    twofold.row_sums(*matrix, costs, batch.c, alpha, high, low, pairs[ALPHA])
+    twofold.row_sums(matrix, costs, batch.c, alpha, high, low, pairs[ALPHA])
     judge_rows.rounding_of_margins(lengths, costs, f, size, plain[1])
     judge_rows.boxes(first, costs, batch.c, alpha, norms, plain[2], counts)
     judge_rows.verdicts(first, costs, norms, f, error, batch.zero, batch.upper, screened, furthest)

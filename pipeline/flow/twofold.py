@@ -24,6 +24,11 @@ LEAST = 2.0**-1074
 UP = 1 + 2.0**-40  # makes an upper bound of a handful of roundings in a bound itself
 
 
+def exact(high: float, low: float) -> Fraction:
+    """Return a sum in two parts as a fraction."""
+    return Fraction(high) + Fraction(low)
+
+
 def lost(terms: int, magnitude: Fraction) -> Fraction:
     """Bound what a sum of so many terms, whose sizes add up to ``magnitude``, has lost."""
     return 4 * (terms + 4) ** 2 * Fraction(UNIT) ** 2 * magnitude + terms * Fraction(LEAST)
@@ -64,8 +69,12 @@ def row_norms(indptr, values):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def products(indptr, indices, values, labels, w, high, low, size):  # type: ignore[no-untyped-def]
-    """Add y_i x_i . w to high + low and sum_j |x_ij w_j| to ``size``, for all rows i and all columns of w."""
+def products(rows, w, high, low, size):  # type: ignore[no-untyped-def]
+    """Add y_i x_i . w to high + low and sum_j |x_ij w_j| to ``size``, for all rows i and all columns of w.
+
+    ``rows`` are indptr, indices, values and labels.
+    """
+    indptr, indices, values, labels = rows
     for i in range(labels.size):
         for j in range(indptr[i], indptr[i + 1]):
             x, column = labels[i] * values[j], w[indices[j]]
@@ -103,11 +112,12 @@ def hinges(lengths, costs, high, low, size, out):  # type: ignore[no-untyped-def
 
 
 @kernel
-def row_sums(indptr, indices, values, labels, costs, c, alpha, high, low, out):  # type: ignore[no-untyped-def]
+def row_sums(rows, costs, c, alpha, high, low, out):  # type: ignore[no-untyped-def]
     """Add sum alpha_i y_i x_i to high + low and sum alpha_i to out[0] + out[1].
 
     alpha_i = C c_i as it rounds may lie above C c_i: what is added is the exact C c_i then. Nothing else is clipped.
     """
+    indptr, indices, values, labels = rows
     models = c.size
     rest = np.empty(models)
     for i in range(labels.size):
@@ -151,8 +161,7 @@ def squares(high: np.ndarray, low: np.ndarray) -> list[Fraction | None]:
     sums = _squares(high, low, np.ldexp(1.0, -powers))
     whole = np.isfinite(sums).all(axis=0) & np.isfinite(largest)
     return [
-        sum(map(Fraction, sums[:, k].tolist())) * Fraction(4) ** int(powers[k]) if whole[k] else None
-        for k in range(whole.size)
+        exact(*sums[:, k].tolist()) * Fraction(4) ** int(powers[k]) if whole[k] else None for k in range(whole.size)
     ]
 
 
