@@ -91,7 +91,7 @@ def _root(x: Fraction) -> Fraction:
 def rounded_up(x: Fraction) -> float:
     """Return the least float64 that is not below x."""
     near = nearest(x)
-    return near if math.isinf(near) or Fraction(near) >= x else math.nextafter(near, math.inf)
+    return near if near == math.inf or (near > -math.inf and near >= x) else math.nextafter(near, math.inf)
 
 
 def rounded_down(x: Fraction) -> float:

@@ -23,6 +23,7 @@ from pipeline.flow.model_file import StoredModel
 from pipeline.spec import PathSpec
 
 FORMAT, VERSION = "svmsieve-run", 1
+READABLE = (1, 2)  # from 2 on primal, dual and relative_gap are bounds in exact arithmetic, and steps are chained
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 
 
@@ -133,7 +134,7 @@ def read_header(folder: Path) -> dict[str, Any]:
     afresh = f"remove {folder} to start afresh"
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
-        if header["format"] != FORMAT or header["version"] != VERSION:
+        if header["format"] != FORMAT or header["version"] not in READABLE:
             raise RunError(f"{path}: not a run of this svmsieve (version {header['version']}); {afresh}")
         PathSpec.from_json(header["spec"])
         texts = (header["status"], header["data"]["fingerprint"], header["data"]["path"])

@@ -17,15 +17,14 @@ from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.digest import row_hashes
 from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.data.sources.base import ReadOptions
-from pipeline.engine.engine import Engine
 from pipeline.errors import DatasetError, RunError
 from pipeline.events import Note
 from pipeline.flow import recompute
 from pipeline.flow.fit import fit_path
 from pipeline.flow.row_arrays import left_out
 from pipeline.flow.run_directory import open_run
-from pipeline.flow.verify import verify
 from tests import oracle
+from tests.flow.tampering import at, change_header, change_model, change_step, found, reseal
 from tests.formats import Table, write_parquet_lists
 
 
@@ -114,48 +113,11 @@ def copy(weighted, tmp_path):
     return shutil.copytree(weighted.run, tmp_path / "run")
 
 
-def found(run, data, scheduler="inline", **options):
-    with Engine(scheduler, 2) as engine:
-        return verify(engine, run, data, **options)
-
-
 def problem(run, data, step):
     """Return what is wrong with one step, and check that nothing is wrong with the others."""
     findings = found(run, data)
     assert [f.step for f in findings if not f.holds] == [step]
     return findings[step].problem
-
-
-def change_model(run, step, **changes):
-    """Write a model again with some arrays changed by functions of them."""
-    path = run / "models" / f"{step:06d}.npz"
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-    for name, change in changes.items():
-        arrays[name] = change(arrays[name].copy())
-    np.savez(path, **arrays)
-
-
-def change_step(run, number, **changes):
-    path = run / "steps.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    lines[number] |= changes
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def change_header(run, **changes):
-    path = run / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def at(position, change):
-    """Return a function that changes one entry of an array."""
-
-    def changed(array):
-        array[position] = change(array[position])
-        return array
-
-    return changed
 
 
 # Honest runs
@@ -368,6 +330,7 @@ def test_a_tol_that_is_not_met_is_found(weighted, copy):
     gaps = sorted(step.relative_gap for step in run.steps)
     tol = (gaps[-1] + gaps[-2]) / 2
     change_header(copy, spec=run.header["spec"] | {"tol": tol})
+    reseal(copy)
     worst = max(run.steps, key=lambda step: step.relative_gap)
     assert f"is above the run's tol {tol:g}" in problem(copy, weighted.data, worst.step)
 
