@@ -20,7 +20,7 @@ def check_header(run: Run, listen: Listener) -> None:
     count, grid = len(run.steps), run.spec.grid
     chained = is_chained(run.header)
     if not chained:
-        listen(Note(f"{run.path}: the run is from before steps were chained: one that was removed would not be missed"))
+        listen(Note(f"{run.path}: the run is from before steps were chained: one removed would not be missed"))
     if run.header["data"].get("validation"):
         listen(Note(f"{run.path}: scores on validation data are not checked"))
     if run.header["status"] != "finished":
