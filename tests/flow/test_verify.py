@@ -280,6 +280,7 @@ def test_steps_out_of_order_are_found(weighted, copy):
     facts = [dict(open_run(copy).steps[k].facts) for k in (1, 2)]
     change_step(copy, 1, **facts[1] | {"step": 1})
     change_step(copy, 2, **facts[0] | {"step": 2})
+    reseal(copy)
     said = {f.step: f.problem for f in found(copy, weighted.data) if not f.holds}
     assert said == {1: "the C of the grid is 0.01", 2: "C does not ascend: the step before has C = 0.1"}
 
