@@ -1,4 +1,4 @@
-"""``svmsieve verify``: is every certificate of a run what it says?"""
+"""``svmsieve verify``: is a run the one that was made, and is every certificate of it true?"""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ class StepNumber(click.ParamType):
 def verify_command(run: str, data: str, step: int | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Compute every certificate of RUN again, from its stored models and all rows of DATA.
 
-    Primal, dual and gap are recomputed by code that training does not use, and compared with what the run says; folds
-    of a cross-validation are verified too. Exit code 1 if a certificate does not hold.
+    Primal, dual and gap are enclosed in exact arithmetic by code that training does not use, and compared with what the
+    run says; so are counts, verdicts, scores, the C of the steps and the chain that ties them together. Folds of a
+    cross-validation are verified too. Exit code 1 if anything does not hold.
     """
     from pipeline.engine.engine import Engine
     from pipeline.flow.verify import verify

@@ -142,11 +142,12 @@ def as_float64_says(folder, world: World, c: float):
     value = float(w @ w) / 2
     facts = {"c": c, "c_ref": c, "primal": value, "dual": value, "relative_gap": 0.0, "n_rows": 60, "scores": None}
     facts |= {"n_free": int(np.count_nonzero((alpha > 0) & (alpha < c))), "n_upper": int(np.count_nonzero(alpha == c))}
-    facts |= {"screened_zero": 0, "screened_upper": 0, "survivors": 60, "passes": 1.0, "seconds": {}}
+    facts |= {"screened_zero": 0, "screened_upper": 0, "survivors": 60, "passes": 1.0, "seconds": {"total": 0.0}}
+    facts |= {"rule": "it", "solver": "newton", "working_set": 60, "drift": 0.0, "theta": 3.0, "error": None}
     with writing(folder / "run", PathSpec(grid=(c,)), describe_data(data), versions()) as writer:
         writer.append(facts, w, alpha, np.zeros(60, np.int8), alpha @ world.z)
         writer.update(c_min=world.c_min, class_weights=(1.0, 1.0))
-        writer.finish(best_step=0)
+        writer.finish(best_step=0, seconds=0.0)
     change_header(folder / "run", version=1)
     reseal(folder / "run")
     return data, folder / "run", w, alpha
