@@ -22,7 +22,7 @@ from pipeline.files import one_line
 from pipeline.flow.model_file import StoredModel
 from pipeline.spec import PathSpec
 
-FORMAT, VERSION = "svmsieve-run", 1
+FORMAT, VERSION = "svmsieve-run", 2
 READABLE = (1, 2)  # from 2 on primal, dual and relative_gap are bounds in exact arithmetic, and steps are chained
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 

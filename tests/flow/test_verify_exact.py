@@ -217,7 +217,7 @@ def test_a_bound_that_is_not_one_is_refused_to_the_last_bit(bounded, tmp_path, n
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"primal": math.nan}, "the stored primal nan is not a finite number"),
+        ({"primal": math.nan}, "steps.jsonl does not say its primal"),
         ({"relative_gap": 2e-4}, "the stored relative_gap 0.0002 is above the run's tol 0.0001"),
         ({"primal": 1e9}, "is not that of the stored primal and dual"),
         ({"dual": -1e9}, "is not that of the stored primal and dual"),
