@@ -10,6 +10,7 @@ primal - (1 + epsilon) dual is convex in C for either, so that it holds between 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -18,6 +19,7 @@ from pipeline.flow.enclosure import Enclosure, nearest
 from pipeline.flow.recompute import Values
 from pipeline.spec import PathSpec
 
+LARGEST = sys.float_info.max
 ROOTS = Fraction(1e-12)  # of P: the next C is a root, computed in float64
 
 
@@ -27,7 +29,8 @@ def spacing_problem(claim: Claim, found: Values, c: float, epsilon: float) -> st
     if worth is None:
         return ""
     primal, dual, rho = _at(worth, c)
-    slack = Fraction(sum(claim.slacks(found, worth))) * max(Fraction(1), rho) ** 2 + ROOTS * primal
+    rounding = min(sum(claim.slacks(found, worth)), LARGEST)
+    slack = Fraction(rounding) * max(Fraction(1), rho) ** 2 + ROOTS * primal
     if primal - dual <= Fraction(epsilon) * dual + slack:
         return ""
     off = f"{nearest((primal - dual) / dual):.3g}" if dual > 0 else "infinitely"
