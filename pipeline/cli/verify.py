@@ -45,6 +45,7 @@ class StepNumber(click.ParamType):
 @click.argument("run")
 @click.argument("data")
 @click.option("--step", type=StepNumber(), default="all", show_default=True, metavar="N|all", help="Which models.")
+@click.option("--validation", metavar="DATA2", help="The data that svmsieve path --validation scored on.")
 @scheduler_option
 @workers_option
 @reading_options
@@ -61,7 +62,8 @@ def verify_command(run: str, data: str, step: int | None, as_json: bool, quiet: 
     from pipeline.flow.verify import verify
 
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
-        found = verify(engine, run, opened(data, options, listen), step, listen)
+        judge = opened(options["validation"], options, listen) if options["validation"] else None
+        found = verify(engine, run, opened(data, options, listen), step, listen, judge)
     failed = [finding for finding in found if not finding.holds]
     if as_json:
         steps = [asdict(finding) | {"holds": finding.holds} for finding in found]

@@ -21,8 +21,6 @@ def check_header(run: Run, listen: Listener) -> None:
     chained = is_chained(run.header)
     if not chained:
         listen(Note(f"{run.path}: the run is from before steps were chained: one removed would not be missed"))
-    if run.header["data"].get("validation"):
-        listen(Note(f"{run.path}: scores on validation data are not checked"))
     if run.header["status"] != "finished":
         listen(Note(f"{run.path}: the run is not finished; it has {count} steps so far"))
         return

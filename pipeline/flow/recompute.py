@@ -213,7 +213,8 @@ def _shard_part(shard: Shard, *shared: np.ndarray) -> _Part:
     judge_rows.boxes(first, costs, batch.c, alpha, norms, plain[2], counts)
     judge_rows.verdicts(first, costs, norms, f, error, batch.zero, batch.upper, screened, furthest)
     held = np.flatnonzero(costs == 0.0)
-    doubt = judge_rows.EPS * (lengths[held] + 2.0)[:, None] * size[held]
+    with np.errstate(over="ignore", invalid="ignore"):
+        doubt = judge_rows.EPS * (lengths[held] + 2.0)[:, None] * size[held]
     return _Part(features, high, low, pairs, plain, counts, screened, furthest, (f[held], doubt))
 
 

@@ -17,13 +17,14 @@ from pathlib import Path
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
-from pipeline.events import Listener, Progress, silent
+from pipeline.events import Listener, Note, Progress, silent
 from pipeline.flow.chain import MODEL, broken, is_chained
 from pipeline.flow.check_header import check_best, check_header
 from pipeline.flow.check_scores import wrong_score
 from pipeline.flow.check_spacing import spacing_problem, wrong_c
 from pipeline.flow.check_start import start_of_path
 from pipeline.flow.check_step import Claim, is_number
+from pipeline.flow.check_validation import Validation
 from pipeline.flow.cross_validation import FOLDS
 from pipeline.flow.enclosure import rounded_down, rounded_up
 from pipeline.flow.recompute import Values, batch_size, recompute
@@ -58,25 +59,39 @@ class Finding:
 
 
 def verify(
-    engine: Engine, path: str | Path, data: Dataset, step: int | None = None, listen: Listener = silent
+    engine: Engine,
+    path: str | Path,
+    data: Dataset,
+    step: int | None = None,
+    listen: Listener = silent,
+    validation: Dataset | None = None,
 ) -> list[Finding]:
-    """Return a finding for every step of a run and of its folds, or for the one step of each."""
+    """Return a finding for every step of a run and of its folds, or for the one step of each.
+
+    Scores on validation data are checked if those are given.
+    """
     run = open_run(path)
     if not 0 <= (step or 0) < len(run.steps):
         raise RunError(f"{run.path}: there is no step {step or 0}; the run has {len(run.steps)} finished steps")
     folds = list(_folds(run))
+    judge = None if validation is None else Validation(engine, validation)
+    if judge is not None:
+        judge.check(run)
+    elif run.header["data"].get("validation"):
+        listen(Note(f"{run.path}: scores on validation data are not checked; give them with --validation"))
     for each in (run, *folds):
         if each.header["data"]["fingerprint"] != data.fingerprint:
             origin = each.header["data"].get("path")
             raise RunError(f"{each.path}: was made from other data ({origin}) than {data.path}; verify it with those")
         check_header(each, listen)
-    every = (run, *folds)
-    found = [finding for each in every for finding in _Verifier(engine, each, data, step, listen).findings()]
-    if step is None and all(
-        finding.holds for finding in found
-    ):  # else scores may be wrong, and the best step with them
-        for each in every:
-            check_best(each, folds if each is run and "cv_scores" in run.header else [])
+    found = _Verifier(engine, run, data, step, listen, judge).findings()
+    for fold in folds:
+        found += _Verifier(engine, fold, data, step, listen).findings()
+    trusted = all(finding.holds for finding in found)  # else scores may be wrong, and the best step with them
+    if step is None and trusted:
+        check_best(run, folds if "cv_scores" in run.header else [])
+        for fold in folds:
+            check_best(fold, [])
     return found
 
 
@@ -104,6 +119,7 @@ class _Verifier:
     data: Dataset
     step: int | None
     listen: Listener
+    judge: Validation | None = None
     problems: dict[int, str] = field(default_factory=dict)
 
     def findings(self) -> list[Finding]:
@@ -144,6 +160,9 @@ class _Verifier:
                 damaged[step.step] = str(error)
         values = recompute(self.engine, self.data, rows.costs, list(models.values()), seen) if models else []
         worth = dict(zip(models, values, strict=True))
+        if self.judge is not None:
+            for n, wrong in self.judge.wrong_scores(self.run, self.data, models).items():
+                self.problems.setdefault(n, wrong)
         found = []
         for step in steps:
             n, c, name = step.step, _c_of(step), str(self.run.path)
@@ -166,8 +185,7 @@ class _Verifier:
                 yield from filter(None, [spacing_problem(claim, found, following, spec.epsilon)])
         if not run.header["data"].get("validation"):
             yield from filter(None, [wrong_score(step.facts.get("scores"), *found.margins, rows.held_out)])
-        if n in self.problems:
-            yield self.problems[n]
+        yield from filter(None, [self.problems.get(n)])
         if is_chained(run.header) and step.facts.get(MODEL) != step.model.digest():
             yield "its model file is not the one that was written"
 

@@ -351,10 +351,20 @@ def test_nothing_scored_has_no_best_step_or_the_last(tmp_path):
         found(tmp_path / "run", data)
 
 
-def test_scores_on_other_data_are_said_not_to_be_checked(made, tmp_path):
-    data, _ = made
-    fit_path(data, out=tmp_path / "run", grid=[0.1, 1.0], validation=data)
-    assert said(tmp_path / "run", data) == [f"{tmp_path / 'run'}: scores on validation data are not checked"]
+def test_scores_on_validation_data(made, tmp_path):
+    data, run = made[0], tmp_path / "run"
+    other = write_shards(tmp_path / "other", plain_world(50, 5, seed=1), [20])
+    fit_path(data, out=run, grid=[0.1, 1.0], validation=other)
+    assert said(run, data) == [f"{run}: scores on validation data are not checked; give them with --validation"]
+    assert all(finding.holds for finding in found(run, data, validation=other))
+    with pytest.raises(RunError, match="was not scored on"):
+        found(run, data, validation=data)
+    stored = lines_of(run)[1]["scores"]
+    change_step(run, 1, scores=stored | {"accuracy": stored["accuracy"] - 0.02})
+    reseal(run)
+    assert [f.problem[:19] for f in found(run, data, validation=other)] == ["", "the stored accuracy"]
+    change_step(run, 0, theta=1.25)
+    assert found(run, data, validation=other)[0].problem.startswith("its line in steps.jsonl does not follow")
 
 
 # Continuing
