@@ -53,7 +53,7 @@ def engine():
         yield engine
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     size=st.floats(-160, 160),
@@ -88,7 +88,7 @@ def test_enclosures_hold_the_rational_values(tmp_path_factory, engine, seed, siz
         assert worth.dual.upper - worth.dual.lower <= TIGHT * (abs(dual) + Fraction(alpha.sum()))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(-1e150, 1e150), min_size=1, max_size=20))
 def test_sums_in_two_parts_lose_what_they_say(values):
     high, low = np.zeros(1), np.zeros(1)
