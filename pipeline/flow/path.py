@@ -138,9 +138,7 @@ class PathRun:
         found = [step.get("scores") for step in self.writer.steps]
         self._mention_what_is_not_defined(found)
         earlier = self.writer.header.get("seconds", 0.0)
-        self.writer.update(
-            status="finished",
-            n_steps=len(found),
+        self.writer.finish(
             best_step=best(found, self.spec.select),
             peak_memory=meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,
