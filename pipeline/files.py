@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -16,43 +17,62 @@ from typing import Any, BinaryIO
 from pipeline.errors import OutputError, SieveError
 
 SECONDS_BETWEEN_LOOKS = 0.1
+TEMPORARY = ".tmp"  # ends the name of every file that is not whole yet
 _NO_LOCKS_HERE = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # NFS and the like
 
 
 def write_json(path: Path, item: Any) -> None:
-    """Write under a temporary name, force to disk, then rename."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("w", encoding="utf-8") as stream:
-        json.dump(item, stream, indent=1, allow_nan=False)
-        stream.write("\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
+    """Write a JSON file, all at once."""
+    write_whole(path, (json.dumps(item, indent=1, allow_nan=False) + "\n").encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, all at once, and force its name to disk, too."""
+    with atomic(path) as stream:
+        stream.write(content)
     sync_directory(path.parent)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a stream whose bytes become the file ``path``, all at once at the end; a failure leaves what was there.
+def atomic(path: Path) -> Iterator[BinaryIO]:
+    """Yield a stream whose bytes, forced to disk, become the file ``path`` at the end; a failure leaves what was there.
 
-    The temporary name holds the process id: two programs that write the same file do not meet in it.
+    The temporary file is a new one, under a name that nobody can know before: neither a second writer nor whoever may
+    write in that folder (and left a link there) gets hold of it.
     """
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+    stream = os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb")
+    try:
+        with stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a stream whose bytes become the user's file ``path``, all at once at the end; else it stays as it was."""
     if path.is_dir():
         raise OutputError(f"{path}: is a directory; name a file as --out")
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     with one_line(
         lambda reason: OutputError(f"{path}: cannot be written ({reason}); choose another --out or make room")
     ):
-        try:
-            with temporary.open("wb") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with atomic(path) as stream:
+            yield stream
         sync_directory(path.parent)
+
+
+def private_folder(folder: Path) -> Path:
+    """Make a folder that only its owner looks into, unless it is there; return it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 @contextmanager
@@ -101,19 +121,30 @@ def locked(directory: Path, busy: SieveError, wait: float = 0.0) -> Iterator[Non
 
 
 @contextmanager
-def waiting_for(path: Path, shared: bool = False) -> Iterator[None]:
+def waiting_for(path: Path, shared: bool = False, busy: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold a lock file alone (or ``shared``), among threads and processes; wait while others have it.
 
-    The file stays: removing it would let two in, one by the old file and one by the new. Where the file system has no
-    locks, nobody waits.
+    ``busy`` is called before a wait. The file stays: removing it would let two in, one by the old file and one by the
+    new. Where the file system has no locks, nobody waits.
     """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     with path.open("ab") as stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+            if busy is not None and not _is_free(stream, kind):
+                busy()
+            fcntl.flock(stream, kind)
         except OSError as error:
             if error.errno not in _NO_LOCKS_HERE:
                 raise
         yield
+
+
+def _is_free(stream: BinaryIO, kind: int) -> bool:
+    try:
+        fcntl.flock(stream, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _lock(descriptor: int, busy: SieveError, deadline: float) -> None:

@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from pipeline.cli.options import overwrite_option, quiet_option, reading_options, scheduler_option, workers_option
+from pipeline.cli.options import (
+    Size,
+    overwrite_option,
+    quiet_option,
+    reading_options,
+    scheduler_option,
+    workers_option,
+)
 from pipeline.cli.path import opened
 from pipeline.cli.progress import counted, human_bytes, progress
 from pipeline.cli.table import table
@@ -17,7 +24,7 @@ from pipeline.redact import redacted
 
 @click.group(epilog="\b\nExample:\n  svmsieve datasets list")
 def datasets() -> None:
-    """List, download, make, copy, describe and check data sets."""
+    """List, download, make, copy, compact, describe and check data sets."""
 
 
 @datasets.command("list", epilog="\b\nExample:\n  svmsieve datasets list --json")
@@ -103,6 +110,30 @@ def copy_command(source: str, target: str, overwrite: bool, prune: bool, quiet: 
     if copied.strays:
         strays = counted(len(copied.strays), "other shard")
         click.echo(f"{where}: {strays} there for readers of older data sets; --prune removes them")
+
+
+@datasets.command("compact", epilog="\b\nExample:\n  svmsieve datasets compact clicks")
+@click.argument("directory", metavar="DIR")
+@click.option(
+    "--shard-size", type=Size(), default="64MiB", show_default=True, metavar="SIZE", help="How large shards become."
+)
+@quiet_option
+def compact_command(directory: str, shard_size: int, quiet: bool) -> None:
+    """Merge small neighbouring shards, which many appends leave, into ones of normal size.
+
+    Rows, their order and the fingerprint stay, so runs on the data set stay valid. It happens all at once at the end;
+    a command that is reading the data set meanwhile may have to be run again.
+    """
+    from pipeline.data.compact import compact
+
+    with progress(quiet) as listen:
+        done = compact(directory, shard_bytes=shard_size, listen=listen)
+    shards, merged = done.manifest.shards, sum(map(len, done.merged.values()))
+    if not merged:
+        click.echo(f"{directory}: nothing to merge in {counted(len(shards), 'shard')}")
+        return
+    what = f"{counted(merged, 'shard')} merged into {len(done.merged):,}"
+    click.echo(f"{directory}: {what}, {counted(len(shards), 'shard')} of {done.manifest.rows:,} rows in all")
 
 
 @datasets.command("check", epilog="\b\nExample:\n  svmsieve datasets check clicks")

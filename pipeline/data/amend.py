@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.assemble import UNKNOWN_BIAS_INDEX
-from pipeline.data.shard import ShardInfo, map_shard, write_shard
+from pipeline.data.mapping import map_shard
+from pipeline.data.shard import ShardInfo, write_shard
 
 
 @dataclass(frozen=True)

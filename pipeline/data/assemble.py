@@ -13,10 +13,10 @@ import numpy as np
 
 from pipeline.data.block import Block
 from pipeline.data.rows import Rows
+from pipeline.data.shard import ROW_BYTES
 from pipeline.errors import DataError
 
 DEFAULT_SHARD_BYTES = 64 << 20
-ROW_BYTES = 1 + 8 + 8 + 4 + 4
 MOST_NONZEROS = 2**31 - 1
 UNKNOWN_BIAS_INDEX = 2**31 - 1
 

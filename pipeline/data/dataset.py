@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -12,10 +13,10 @@ from pipeline.cores import available_cores
 from pipeline.data.digest import digest_text
 from pipeline.data.labels import LabelMap
 from pipeline.data.manifest import Manifest, read_manifest
+from pipeline.data.mapping import is_as_written, prove_shard, read_shard, wants_checksums
 from pipeline.data.parallel import in_order
 from pipeline.data.remote import open_remote
 from pipeline.data.rows import Rows
-from pipeline.data.shard import check_shard, read_shard
 from pipeline.data.stores import located
 from pipeline.errors import DatasetError
 
@@ -41,7 +42,7 @@ class Shard(Protocol):
 
 @dataclass(frozen=True)
 class MappedShard:
-    """A shard file; loading maps it into memory and copies nothing."""
+    """A shard file; loading maps it into memory and copies nothing. ``sha256`` "" means that it is not compared."""
 
     path: str
     first_row: int
@@ -49,12 +50,14 @@ class MappedShard:
     nnz: int
     n_features: int
     digest: str
+    sha256: str = ""
 
     def load(self) -> Rows:
         """Return the rows as views of the file."""
-        rows = read_shard(self.path, self.n_features)
+        rows = read_shard(self.path, self.n_features, self.sha256)
         if (rows.n_rows, rows.nnz) != (self.n_rows, self.nnz):
-            raise DatasetError(f"{self.path}: the shard was replaced since the data set was opened; run again")
+            problem = f"the shard has {rows.n_rows} rows and {rows.nnz} nonzeros, its manifest says other numbers"
+            raise DatasetError(f"{self.path}: {problem}; run again, or ingest the data again")
         return rows
 
 
@@ -92,7 +95,7 @@ class Dataset:
 def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
     """Open a shard directory or the URL of one; a missing, truncated or altered shard is an error that names it.
 
-    The check is cheap (see ``check_shard`` and ``open_remote``) unless ``full_check`` asks for every checksum.
+    The check is cheap (see ``is_as_written`` and ``open_remote``) unless ``full_check`` asks for every checksum.
     """
     shards: tuple[Shard, ...]
     place = located(str(directory))
@@ -122,15 +125,19 @@ def names_of(manifest: Manifest) -> tuple[str, ...] | None:
 
 
 def open_local(directory: Path, full_check: bool = False) -> tuple[Manifest, tuple[MappedShard, ...]]:
-    """Read the manifest of a directory and check its shards."""
+    """Read the manifest of a directory and check its shards; ``full_check`` reads all of them."""
     manifest = read_manifest(directory)
-    with ThreadPoolExecutor(available_cores()) as pool:
-        checks = [partial(check_shard, directory, info, full_check) for info in manifest.shards]
-        for _ in in_order(pool, checks, ahead=2 * available_cores()):
-            pass
-    shards, first = [], 0
+    doubted = [info for info in manifest.shards if not is_as_written(directory, info) or full_check]
+    shards, first, compared = [], 0, wants_checksums()
     for info in manifest.shards:
         place = str(directory / info.name)
-        shards.append(MappedShard(place, first, info.rows, info.nnz, manifest.features, digest_text(info.digest)))
+        sizes = (first, info.rows, info.nnz, manifest.features)
+        shards.append(MappedShard(place, *sizes, digest_text(info.digest), info.sha256 if compared else ""))
         first += info.rows
+    checks: list[Callable[[], object]] = [partial(prove_shard, directory, info, full_check) for info in doubted]
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for _ in in_order(
+            pool, [*checks, *(shard.load for shard in shards if full_check)], ahead=2 * available_cores()
+        ):
+            pass
     return manifest, tuple(shards)

@@ -1,7 +1,8 @@
 """A shard directory that is being written: locked against a second writer, and never half-finished to a reader.
 
 A new data set grows in a hidden sibling ``.NAME.partial`` that is renamed to ``NAME`` when its manifest is written. An
-append adds shards that no manifest names yet; the new manifest replaces the old one at the end.
+append adds shards that no manifest names yet; the new manifest replaces the old one at the end. Nothing is removed but
+what the journal says, and a manifest that disagrees with its directory is an error before anything is written.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ import ctypes
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
+from pipeline.data.journal import end_journal, read_journal, write_journal
 from pipeline.data.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from pipeline.data.shard import is_shard_name
 from pipeline.data.stores import is_url
 from pipeline.errors import DatasetError
-from pipeline.files import locked, one_line, remove_folder, sync_directory
+from pipeline.files import TEMPORARY, locked, one_line, remove_folder, sync_directory
 
-_OWN = re.compile(r"(manifest\.json|shard-\d+\.arrow)(\.tmp)?")
+_OWN = re.compile(r"(manifest\.json|journal\.json|shard-[0-9]+\.arrow)((\.[0-9a-f]+)?\.tmp)?")
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of renameat2(2)
 
 
@@ -32,8 +37,15 @@ class OpenDirectory:
 
     def finish(self, manifest: Manifest) -> None:
         """Make the data set visible, all at once."""
+        if self.old is not None:
+            gone = {shard.name for shard in self.old.shards} - {shard.name for shard in manifest.shards}
+            if gone:
+                write_journal(self.path, self.old.next_number, gone)
+            if manifest.next_number < self.old.next_number:
+                manifest = replace(manifest, used=self.old.next_number)
         write_manifest(self.path, manifest)
         if self.path != self.final:
+            _open_to_others(self.path)
             if self.replaces:
                 _replace(self.final, self.path)
             else:
@@ -50,7 +62,7 @@ def new_directory(out: str | Path, overwrite: bool = False) -> Iterator[OpenDire
     with _io_errors(final):
         _refuse_existing(final, overwrite)
         final.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir(exist_ok=True)
+        _make_private(partial)
         with _locked(partial, final):
             opened = OpenDirectory(partial, final)
             try:
@@ -67,19 +79,20 @@ def new_directory(out: str | Path, overwrite: bool = False) -> Iterator[OpenDire
 
 @contextmanager
 def existing_directory(out: str | Path) -> Iterator[OpenDirectory]:
-    """Open a finished data set for appending; shards of an append that failed or was killed are removed."""
+    """Open a finished data set to change it; what a change that failed or was killed left behind is removed."""
     final = _local(out)
     with _io_errors(final):
         _restore(final)
         if not final.is_dir():
-            raise DatasetError(f"{out}: no data set there to append to; run svmsieve ingest without --append first")
+            raise DatasetError(f"{out}: no data set there; run svmsieve ingest without --append first")
         with _locked(final, final):
+            _settle(final)
             manifest = read_manifest(final)
-            _remove_strays(final)
+            write_journal(final, manifest.next_number)
             try:
                 yield OpenDirectory(final, final, manifest)
             finally:
-                _remove_strays(final)
+                _settle(final)
 
 
 def _local(out: str | Path) -> Path:
@@ -156,12 +169,45 @@ def _clear(directory: Path) -> None:
             leftover.unlink()
 
 
-def _remove_strays(directory: Path) -> None:
-    """Remove shards and temporary files that the manifest does not name."""
-    listed = {shard.name for shard in read_manifest(directory).shards} | {MANIFEST}
-    for entry in directory.iterdir():
-        if _OWN.fullmatch(entry.name) and entry.name not in listed:
-            entry.unlink()
+def _settle(directory: Path) -> None:
+    """End a change: remove what the manifest does not name, if that is what was being changed; else change nothing."""
+    manifest, journal = read_manifest(directory), read_journal(directory)
+    with os.scandir(directory) as entries:
+        found = {entry.name for entry in entries}
+    named = {shard.name for shard in manifest.shards}
+    advice = "restore the manifest.json that belongs to these shards"
+    for name in sorted(named - found)[:1]:
+        raise DatasetError(f"{directory}: manifest.json names {name}, which is not there; {advice} or that shard")
+    if len(named) < len(manifest.shards):
+        raise DatasetError(f"{directory}: manifest.json names a shard twice; copy the data set anew to change it")
+    strays = sorted(name for name in found - named if is_shard_name(name))
+    for name in strays:
+        if journal is None or not journal.explains(name):
+            problem = f"{name} is there, but manifest.json does not name it"
+            raise DatasetError(f"{directory}: {problem}; {advice}, or move that shard away if it is not needed")
+    half = (name for name in found if name.endswith(TEMPORARY) and _OWN.fullmatch(name))
+    for name in (*strays, *half):
+        (directory / name).unlink()
+    if journal is not None:
+        end_journal(directory)
+
+
+def _make_private(partial: Path) -> None:
+    """Make the folder where a data set grows, or take over one that a killed attempt of the same user left."""
+    partial.mkdir(mode=0o700, exist_ok=True)
+    status = partial.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise DatasetError(f"{partial}: is in the way and not yours; remove it or choose another --out")
+    partial.chmod(0o700)
+
+
+def _open_to_others(folder: Path) -> None:
+    """Give a private folder the permissions that a new one has here."""
+    usual = folder / ".usual"
+    usual.mkdir()
+    mode = stat.S_IMODE(usual.stat().st_mode)
+    usual.rmdir()
+    folder.chmod(mode)
 
 
 def _locked(directory: Path, final: Path) -> AbstractContextManager[None]:

@@ -16,6 +16,7 @@ from urllib.error import HTTPError
 from pipeline.data.registry import Entry
 from pipeline.errors import FetchError
 from pipeline.events import Listener, Progress
+from pipeline.files import write_whole
 from pipeline.redact import identity
 
 PIECE = 1 << 20
@@ -41,7 +42,7 @@ def download(entry: Entry, state_path: Path, part: IO[bytes], listen: Listener, 
             part.seek(0)
             part.truncate()
         state = {"url": identity(entry.url), "validator": _validator(answer) or (validator if done else "")}
-        state_path.write_text(json.dumps(state), encoding="utf-8")
+        write_whole(state_path, json.dumps(state).encode())
         while piece := answer.read(PIECE):
             part.write(piece)
             done += len(piece)

@@ -28,6 +28,7 @@ from pipeline.data.download import AGAIN, PIECE
 from pipeline.data.registry import SCHEMES, Entry
 from pipeline.errors import FetchError, RegistryError
 from pipeline.events import Listener, Progress, silent
+from pipeline.files import write_whole
 from pipeline.redact import identity
 
 ELSEWHERE = "download it elsewhere and pass the file to `svmsieve ingest`"
@@ -156,9 +157,7 @@ def _record(entry: Entry, target: Path, digest: str) -> None:
 
     Only what names the file is in it: a signature is another one every time.
     """
-    draft = _beside(target, ".sha256.new")
-    draft.write_text(f"{digest}  {target.name}\n# {identity(entry.url)}\n", encoding="utf-8")
-    draft.replace(_beside(target, ".sha256"))
+    write_whole(_beside(target, ".sha256"), f"{digest}  {target.name}\n# {identity(entry.url)}\n".encode())
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from glob import has_magic
@@ -26,6 +27,7 @@ from pipeline.data.sources.files import FILE_SUFFIXES, expand, format_of, is_fol
 from pipeline.data.stores import is_url, located
 from pipeline.errors import DataError, RegistryError
 from pipeline.events import Listener, Note, silent
+from pipeline.files import one_line, private_folder, waiting_for
 from pipeline.redact import last_name
 
 AS_PARQUET = ("auto", "parquet")
@@ -51,7 +53,9 @@ def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Inp
         problem = f"{name} comes as a .{entry.format} file, which svmsieve does not read"
         raise RegistryError(f"{problem}; convert it to svmlight, CSV, npz or Parquet and ingest that")
     positive = entry.positive if spec.positive is None else spec.positive
-    return Input(str(fetch(entry, cache_directory(), listen)), _reading(spec, entry)), replace(spec, positive=positive)
+    with _alone(name, listen):
+        file = fetch(entry, cache_directory(), listen)
+    return Input(str(file), _reading(spec, entry)), replace(spec, positive=positive)
 
 
 def open_dataset(
@@ -76,9 +80,22 @@ def open_dataset(
     source, spec = resolve(path, spec, listen)
     directory = cache_directory() / "shards" / _key(source, spec)
     if not (directory / MANIFEST).is_file():
-        listen(Note(f"ingesting {path} into {directory}"))
-        ingest([source], directory, spec, listen)
+        with _alone(directory.name, listen):
+            if not (directory / MANIFEST).is_file():
+                listen(Note(f"ingesting {path} into {directory}"))
+                ingest([source], directory, spec, listen)
     return open_shards(directory)
+
+
+@contextmanager
+def _alone(what: str, listen: Listener) -> Iterator[None]:
+    """Be the only one on this machine that puts this into the cache; whoever comes later waits, and finds it there."""
+    folder = cache_directory()
+    problem = "cannot be used as cache ({}); name another folder in SVMSIEVE_CACHE"
+    with one_line(lambda reason: DataError(problem.format(reason), path=str(folder))):
+        locks = private_folder(private_folder(folder) / "locks")
+        with waiting_for(locks / what, busy=lambda: listen(Note(f"waiting for another svmsieve that makes {what}"))):
+            yield
 
 
 def refuse_other_formats(path: str, spec: IngestSpec) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
 from pipeline.data.digest import digest_text
 from pipeline.data.manifest import MANIFEST, Manifest, parse_manifest
+from pipeline.data.mapping import AlteredError, read_shard, wants_checksums
 from pipeline.data.parallel import in_order
 from pipeline.data.rows import Rows
-from pipeline.data.shard import ShardInfo, is_shard_name, read_shard
-from pipeline.data.shard_cache import brought
+from pipeline.data.shard import ShardInfo
+from pipeline.data.shard_cache import brought, remove
 from pipeline.data.stores import Store
 from pipeline.errors import DatasetError
 from pipeline.redact import redacted
@@ -37,6 +37,7 @@ class RemoteShard:
     nnz: int
     n_features: int
     digest: str
+    compared: bool = True
 
     @property
     def path(self) -> str:
@@ -44,12 +45,19 @@ class RemoteShard:
         return redacted(f"{self.directory}/{self.name}")
 
     def load(self) -> Rows:
-        """Return the rows as views of the local copy."""
-        with brought(self.directory, self.name, self.bytes, self.sha256) as path:
-            rows = read_shard(str(path), self.n_features)
+        """Return the rows as views of the local copy; one that was damaged on this machine's disk is brought anew."""
+        try:
+            rows = self._mapped()
+        except AlteredError:
+            remove(self.sha256)
+            rows = self._mapped()
         if (rows.n_rows, rows.nnz) != (self.n_rows, self.nnz):
             raise DatasetError(f"{self.path}: its manifest says other rows than it has; copy the data set there again")
         return rows
+
+    def _mapped(self) -> Rows:
+        with brought(self.directory, self.name, self.bytes, self.sha256) as path:
+            return read_shard(str(path), self.n_features, self.sha256 if self.compared else "", used=True)
 
 
 def remote_manifest(store: Store) -> Manifest | None:
@@ -57,12 +65,7 @@ def remote_manifest(store: Store) -> Manifest | None:
     content = store.read(MANIFEST)
     if content is None:
         return None
-    manifest = parse_manifest(content, store.address(MANIFEST))
-    for info in manifest.shards:
-        if not (is_shard_name(info.name) and re.fullmatch(r"[0-9a-f]{64}", info.sha256)):
-            problem = f"{info.name!r} is no name of a shard, or has no sha256"
-            raise DatasetError(f"{store.address(MANIFEST)}: {problem}; copy the data set there again")
-    return manifest
+    return parse_manifest(content, store.address(MANIFEST))
 
 
 def open_remote(store: Store, full_check: bool = False) -> tuple[Manifest, tuple[RemoteShard, ...]]:
@@ -79,11 +82,11 @@ def open_remote(store: Store, full_check: bool = False) -> tuple[Manifest, tuple
         with ThreadPoolExecutor(REQUESTS) as pool:
             for _ in in_order(pool, [partial(_check_content, store, i) for i in manifest.shards], ahead=REQUESTS):
                 pass
-    shards, first = [], 0
+    shards, first, compared = [], 0, wants_checksums()
     for info in manifest.shards:
         digest = digest_text(info.digest)
         sizes = (first, info.rows, info.nnz, manifest.features)
-        shards.append(RemoteShard(store.url, info.name, info.bytes, info.sha256, *sizes, digest))
+        shards.append(RemoteShard(store.url, info.name, info.bytes, info.sha256, *sizes, digest, compared))
         first += info.rows
     return manifest, tuple(shards)
 

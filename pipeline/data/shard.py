@@ -1,12 +1,12 @@
-"""One shard: an Arrow IPC file with a single uncompressed record batch, memory-mapped and read without a copy."""
+"""One shard: an Arrow IPC file with a single uncompressed record batch, made to be mapped (``mapping``)."""
 
 from __future__ import annotations
 
 import hashlib
-import os
+import json
 import re
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,10 @@ import pyarrow as pa
 
 from pipeline.data.digest import Lanes, digest_rows, digest_text
 from pipeline.data.rows import Rows
-from pipeline.errors import DatasetError
-from pipeline.relief import on_shortage
+from pipeline.data.strict import LARGEST, Form, Must, checked, one_of, whole
+from pipeline.files import atomic
+
+ROW_BYTES = 1 + 8 + 8 + 4 + 4  # label, cost, norm, and the offsets of indices and values
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,44 @@ class ShardInfo:
 
     def to_json(self) -> dict[str, object]:
         """Return the form kept in the manifest."""
-        return {**asdict(self), "digest": digest_text(self.digest)}
+        return {key: getattr(self, key) for key in _FORM} | {"digest": digest_text(self.digest)}
+
+    @cached_property
+    def line(self) -> str:
+        """The line of the manifest."""
+        return f"  {json.dumps(self.to_json())}"
 
     @classmethod
-    def from_json(cls, item: dict) -> ShardInfo:
-        """Read the form kept in the manifest."""
-        text = item["digest"]
-        return cls(**{**item, "digest": (int(text[:16], 16), int(text[16:], 16))})
+    def from_json(cls, item: object, where: str = "") -> ShardInfo:
+        """Read the form kept in the manifest; ValueError says which value cannot be."""
+        found = checked(item, _FORM, where)
+        least = found["rows"] * ROW_BYTES + found["nnz"] * (4 + int(found["values"][-2:]) // 8)
+        if found["bytes"] < least or found["positives"] > found["rows"]:
+            raise ValueError(f"{where} has other numbers than a shard can have")
+        text = found["digest"]
+        return cls(**{**found, "digest": (int(text[:16], 16), int(text[16:], 16))})
+
+
+_NAME = re.compile(r"shard-([0-9]{1,19})\.arrow")
+LARGEST_NUMBER = 16**15  # behind a URL the number is 15 digits of the checksum
+
+
+def _hexadecimal(digits: int) -> Must:
+    form = re.compile(f"[0-9a-f]{{{digits}}}")
+    return Must(lambda value: type(value) is str and form.fullmatch(value) is not None, f"{digits} hexadecimal digits")
+
+
+_FORM: Form = {
+    "name": Must(lambda value: type(value) is str and is_shard_name(value), "the name of a shard"),
+    "rows": whole(1, 2**31 - 2),
+    "nnz": whole(0, 2**31 - 1),
+    "bytes": whole(1, LARGEST),
+    "values": one_of("float32", "float64"),
+    "positives": whole(0, 2**31 - 2),
+    "sha256": _hexadecimal(64),
+    "modified": whole(-LARGEST, LARGEST),
+    "digest": _hexadecimal(32),
+}
 
 
 def shard_name(number: int) -> str:
@@ -50,7 +83,8 @@ def shard_name(number: int) -> str:
 
 def is_shard_name(name: str) -> bool:
     """Tell the file names of shards."""
-    return re.fullmatch(r"shard-\d+\.arrow", name) is not None
+    found = _NAME.fullmatch(name)
+    return found is not None and int(found[1]) < LARGEST_NUMBER
 
 
 def number_of(name: str) -> int:
@@ -69,13 +103,9 @@ def write_shard(directory: Path, name: str, rows: Rows) -> ShardInfo:
         "values": pa.ListArray.from_arrays(offsets, pa.array(rows.values)),
     }
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    path, temporary = directory / name, directory / f"{name}.tmp"
-    with temporary.open("wb") as stream:
-        with pa.ipc.new_file(stream, batch.schema) as writer:
-            writer.write_batch(batch)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
+    path = directory / name
+    with atomic(path) as stream, pa.ipc.new_file(stream, batch.schema) as writer:
+        writer.write_batch(batch)
     status = path.stat()
     return ShardInfo(
         name=name,
@@ -90,69 +120,7 @@ def write_shard(directory: Path, name: str, rows: Rows) -> ShardInfo:
     )
 
 
-def read_shard(path: str, n_features: int) -> Rows:
-    """Map a shard into memory and return its rows as views of the file.
-
-    The mappings of the last shards stay open, so that a process that passes over them again need not fault every page
-    in anew; they count as file cache, not as memory of the process (but see ``engine.on_worker``).
-    """
-    try:
-        status = Path(path).stat()
-        return _kept_map(path, n_features, (status.st_ino, status.st_size, status.st_mtime_ns))
-    except (OSError, pa.ArrowException, LookupError) as error:
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        raise DatasetError(f"{path}: the shard cannot be read ({reason}); ingest it again") from error
-
-
-@lru_cache(maxsize=512)
-def _kept_map(path: str, n_features: int, _identity: tuple[int, int, int]) -> Rows:
-    return map_shard(path, n_features)
-
-
-def forget_maps() -> None:
-    """Close the mappings that nobody uses: a file that was removed takes up the disk as long as it is mapped."""
-    _kept_map.cache_clear()
-
-
-on_shortage(forget_maps)
-
-
-def map_shard(path: str, n_features: int) -> Rows:
-    """Map a shard that is about to be replaced: kept open, the old file would go on taking up the disk."""
-    batch = pa.ipc.open_file(pa.memory_map(path)).get_batch(0)
-    indices, values = batch.column("indices"), batch.column("values")
-    return Rows(
-        indptr=indices.offsets.to_numpy(),
-        indices=indices.values.to_numpy(),
-        values=values.values.to_numpy(),
-        labels=batch.column("label").to_numpy(),
-        costs=batch.column("cost").to_numpy(),
-        norms=batch.column("norm").to_numpy(),
-        n_features=n_features,
-    )
-
-
 def checksum(path: Path) -> str:
     """Return the sha256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def check_shard(directory: Path, info: ShardInfo, full: bool = False) -> None:
-    """Raise DatasetError, naming the shard, if it is missing, truncated or altered.
-
-    The cheap check compares size and time of change with the manifest and reads the file only where the time differs (a
-    copied directory, or an altered shard); the full check always reads it.
-    """
-    path = directory / info.name
-    remedy = f"restore it from a backup or ingest the data again: svmsieve ingest ... --out {directory} --overwrite"
-    try:
-        status = path.stat()
-        if status.st_size != info.bytes:
-            raise DatasetError(f"{path}: the shard has {status.st_size} bytes instead of {info.bytes}; {remedy}")
-        if (full or status.st_mtime_ns != info.modified) and checksum(path) != info.sha256:
-            raise DatasetError(f"{path}: the shard was altered (its checksum differs); {remedy}")
-    except FileNotFoundError as error:
-        raise DatasetError(f"{path}: the shard is missing; {remedy}") from error
-    except OSError as error:
-        raise DatasetError(f"{path}: the shard cannot be read ({error.strerror}); {remedy}") from error

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.data.fetch import cache_directory
-from pipeline.data.shard import forget_maps
+from pipeline.data.mapping import forget_maps
 from pipeline.data.stores import Store
 from pipeline.errors import DatasetError, SpecError
-from pipeline.files import one_line, waiting_for
+from pipeline.files import one_line, private_folder, waiting_for
 from pipeline.sizes import bytes_of
 
 SIZE_VARIABLE = "SVMSIEVE_CACHE_SIZE"
@@ -44,7 +44,8 @@ def brought(directory: str, name: str, size: int, sha256: str) -> Iterator[Path]
     target = folder / f"{sha256}.arrow"
     with ExitStack() as held:
         with one_line(lambda reason: DatasetError(f"{folder}: cannot keep shards ({reason}); {_REMEDY}")):
-            (folder / "locks").mkdir(parents=True, exist_ok=True)
+            private_folder(folder.parent)
+            private_folder(folder / "locks")
             held.enter_context(_kept(folder))
             if not _used(target, size):
                 held.close()
@@ -56,6 +57,11 @@ def brought(directory: str, name: str, size: int, sha256: str) -> Iterator[Path]
                             held.enter_context(_kept(folder))
                             part.replace(target)
         yield target
+
+
+def remove(sha256: str) -> None:
+    """Let go of a shard whose copy here turned out to be damaged."""
+    (shard_folder() / f"{sha256}.arrow").unlink(missing_ok=True)
 
 
 def _kept(folder: Path) -> AbstractContextManager[None]:
@@ -81,7 +87,7 @@ def _downloaded(store: Store, name: str, size: int, target: Path) -> Iterator[Pa
     part = target.with_name(f"{target.stem}.{size}.{uuid.uuid4().hex[:8]}.part")
     forget_maps()  # room is made by removing files, and a file that is mapped keeps its room
     try:
-        part.touch()
+        part.touch(exist_ok=False)
         _make_room(target.parent, size)
         if not any(_write(store.pieces(name, size), part) == target.stem for _ in range(_ATTEMPTS)):
             problem = "the object is not the shard that the manifest names (its checksum differs)"

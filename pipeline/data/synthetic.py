@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.cores import available_cores
-from pipeline.data.assemble import DEFAULT_SHARD_BYTES, ROW_BYTES
+from pipeline.data.assemble import DEFAULT_SHARD_BYTES
 from pipeline.data.directory import new_directory
 from pipeline.data.labels import LabelMap
 from pipeline.data.manifest import Manifest
 from pipeline.data.parallel import in_order
 from pipeline.data.rows import Rows
-from pipeline.data.shard import ShardInfo, shard_name, write_shard
+from pipeline.data.shard import ROW_BYTES, ShardInfo, shard_name, write_shard
 from pipeline.data.synthetic_kernel import fill_rows, score_rows
 from pipeline.errors import RegistryError
 from pipeline.events import Listener, Progress, silent

@@ -8,16 +8,17 @@ set that was there before still finds its shards. The manifest comes last, when 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from pipeline.data.dataset import open_local
 from pipeline.data.directory import new_directory
-from pipeline.data.manifest import MANIFEST, Manifest, manifest_bytes
+from pipeline.data.manifest import MANIFEST, Manifest
+from pipeline.data.mapping import prove_shard
 from pipeline.data.parallel import in_order
 from pipeline.data.remote import REQUESTS, check_sizes, open_remote, remote_manifest
 from pipeline.data.shard import ShardInfo, is_shard_name, shard_name
@@ -57,8 +58,15 @@ def _opened(source: str) -> tuple[Manifest, FileOf]:
     """Return the manifest, and what gives the file of a shard on this machine."""
     place = located(source)
     if isinstance(place, Path):
-        return open_local(place)[0], lambda info: nullcontext(place / info.name)
+        return open_local(place)[0], partial(_proved, place)
     return open_remote(place)[0], lambda info: brought(place.url, info.name, info.bytes, info.sha256)
+
+
+@contextmanager
+def _proved(directory: Path, info: ShardInfo) -> Iterator[Path]:
+    """Yield a shard's file if it is what the manifest says: nothing else leaves this machine."""
+    prove_shard(directory, info)
+    yield directory / info.name
 
 
 def _copy_to_store(
@@ -69,7 +77,7 @@ def _copy_to_store(
     prune: bool,
     listen: Listener,
 ) -> Copied:
-    goal = replace(manifest, shards=tuple(_there(info) for info in manifest.shards))
+    goal = replace(manifest, shards=tuple(_there(info) for info in manifest.shards), used=0)
     old = remote_manifest(store)
     if old is not None and old != goal and not overwrite:
         raise DatasetError(f"{store.url}: another data set is there already; pass --overwrite to replace it")
@@ -80,7 +88,7 @@ def _copy_to_store(
     _each(tasks, sum(new.bytes for _, new in missing.values()), listen)
     check_sizes(store, goal.shards)
     if old != goal:
-        content = manifest_bytes(goal)
+        content = goal.to_bytes()
         store.patiently(MANIFEST, lambda: store.fs.pipe_file(store.path(MANIFEST), content))
     named = {info.name for info in goal.shards}
     strays = tuple(sorted(name for name in there if is_shard_name(name) and name not in named))
@@ -98,7 +106,7 @@ def _copy_to_directory(
             for number, info in enumerate(manifest.shards)
         ]
         shards = _each(tasks, sum(info.bytes for info in manifest.shards), listen)
-        copied = replace(manifest, shards=tuple(shards))
+        copied = replace(manifest, shards=tuple(shards), used=0)
         opened.finish(copied)
     return Copied(copied, len(shards))
 

@@ -193,8 +193,8 @@ def _check_owner(folder: Path) -> None:
 
 
 def _own_files(folder: Path) -> list[Path]:
-    named = [folder / name for name in (STATE, f"{STATE}.tmp", SCHEDULER, "ca.pem", "cert.pem", "key.pem")]
-    return [*named, folder / "scheduler.log", *folder.glob("worker-*.log")]
+    named = [folder / name for name in (STATE, SCHEDULER, "ca.pem", "cert.pem", "key.pem")]
+    return [*named, folder / "scheduler.log", *folder.glob("worker-*.log"), *folder.glob(f"{STATE}*.tmp")]
 
 
 def _dir(folder: Path) -> str:

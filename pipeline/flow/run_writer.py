@@ -130,7 +130,8 @@ def _make(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise RunError(f"{folder}: is a file; choose another --out")
     if folder.is_dir() and not (folder / HEADER).exists():
-        names = {entry.name for entry in folder.iterdir()} - {f"{HEADER}.tmp", MODELS}
+        half = {entry.name for entry in folder.glob(f"{HEADER}*.tmp")}
+        names = {entry.name for entry in folder.iterdir()} - half - {MODELS}
         if STEPS in names:
             raise RunError(f"{folder}: has lost its {HEADER}; remove {folder} to start afresh, or choose another --out")
         if names or ((folder / MODELS).exists() and any((folder / MODELS).iterdir())):

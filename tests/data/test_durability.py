@@ -88,6 +88,9 @@ class Job:
         """Finish the job in this process, unless it was finished, and look for leftovers."""
         if self.mode == "overwrite" or not self.out.exists() or open_shards(self.out).fingerprint == self.old:
             ingest([str(self.source)], self.out, self.spec)
+        elif self.mode == "append":
+            with existing_directory(self.out):
+                pass  # the next writer ends what was not ended
         assert open_shards(self.out, full_check=True).fingerprint == self.new
         listed = {shard.name for shard in read_manifest(self.out).shards} | {MANIFEST}
         assert {path.name for path in self.out.iterdir()} == listed
@@ -304,8 +307,8 @@ def foreign_file_in_a_data_set(out: Path) -> None:
 REFUSED = {
     "below a file": (lambda out: out.parent.write_text("x"), "fresh", "below is not a directory"),
     "a file": (lambda out: out.write_text("x"), "overwrite", "exists and is not a data set"),
-    "append to a file": (lambda out: out.write_text("x"), "append", "no data set there to append to"),
-    "append to nothing": (lambda out: None, "append", "no data set there to append to"),
+    "append to a file": (lambda out: out.write_text("x"), "append", "no data set there; run svmsieve ingest"),
+    "append to nothing": (lambda out: None, "append", "no data set there; run svmsieve ingest"),
     "append to an empty directory": (Path.mkdir, "append", "no manifest.json"),
     "a foreign directory": (foreign_file, "overwrite", "exists and is not a data set"),
     "append to a foreign directory": (foreign_file, "append", "no manifest.json"),

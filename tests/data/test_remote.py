@@ -122,8 +122,11 @@ def test_a_shard_that_was_altered(remote, memory, downloads, capsys):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda item: item["shards"][0].update(name="../../secret"), "'../../secret' is no name of a shard"),
-        (lambda item: item["shards"][0].update(sha256="../x"), "is no name of a shard"),
+        (
+            lambda item: item["shards"][0].update(name="../../secret"),
+            r"name is \"\.\./\.\./secret\", not the name of a shard",
+        ),
+        (lambda item: item["shards"][0].update(sha256="../x"), "not 64 hexadecimal digits"),
         (lambda item: item.update(rows=3), "the manifest contradicts itself"),
         (lambda item: item.pop("features"), "the manifest is damaged"),
         (lambda item: item.update(version=99), "version 99, but this svmsieve reads version 1"),

@@ -12,6 +12,7 @@ from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.data.manifest import read_manifest
 from pipeline.data.retire import retire
 from pipeline.errors import DatasetError
+from tests.data.hostile import edit
 from tests.flow.runs import sparse_rows
 from tests.formats import Table, contents, write_svmlight
 
@@ -63,6 +64,16 @@ def test_an_append_takes_new_names(tmp_path, table, out):
     ingest([str(source)], out, IngestSpec(append=True))
     assert names(out) == [*before[4:], "shard-00006.arrow"]
     assert open_shards(out, full_check=True).n_rows == 40
+
+
+def test_the_name_of_the_last_shard_is_not_used_again(tmp_path, table, out):
+    retire(out, names(out)[4:])
+    source = write_svmlight(tmp_path / "more.svm", part(table, 0, 10))
+    ingest([str(source)], out, IngestSpec(append=True))
+    retire(out, names(out)[-1:])
+    assert read_manifest(out).next_number == 7
+    edit(out, lambda item: item.pop("next_number"))  # as manifests were before it was kept
+    assert read_manifest(out).next_number == 4
 
 
 def test_twice_is_once(out):

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.shard import _kept_map
+from pipeline.data.mapping import _kept_map
 from pipeline.engine import cluster as cluster_module
 from pipeline.engine import cluster_pass, connection, on_worker
 from pipeline.engine.engine import Engine

@@ -195,7 +195,7 @@ def test_an_old_file_is_replaced_whole_or_not_at_all(made, tmp_path, inline):
     out.write_text("old")
     data = shards_of(tmp_path, made.table, bias=1.0)
     Path(data.shards[-1].path).unlink()
-    with pytest.raises(DatasetError, match=r"shard-00003.*ingest it again"):
+    with pytest.raises(DatasetError, match=r"shard-00003.*is gone.*run again"):
         write_predictions(inline, model_of(made.run), data, out)
     assert out.read_text() == "old"
     write_predictions(inline, model_of(made.run), made.data, out)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from pipeline import budget
-from pipeline.data import shard
+from pipeline.data import mapping
 from pipeline.data.dataset import open_shards
 from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.data.inputs import resolve
@@ -200,7 +200,7 @@ def test_spilled_to_disk_it_forgets_its_rows(data):
     read, total = counted(bits)
     assert read > 0
     assert counted(bits) == (0, total)
-    assert shard._kept_map.cache_info().currsize <= 1, "with hardly any memory, no shard stays mapped"
+    assert mapping._kept_map.cache_info().currsize <= 1, "with hardly any memory, no shard stays mapped"
     again = pickle.loads(pickle.dumps(there))  # noqa: S301
     assert again.host.rows.size == 0
     assert again.answer(bits, work=lambda host: host.matrix().sum()) == (read, total)
