@@ -35,7 +35,7 @@ def write_svmlight(path: Path, table: Table, base: int = 1) -> Path:
 def write_parquet_lists(path: Path, table: Table, row_group_size: int | None = None) -> Path:
     nonzero = [np.flatnonzero(x) for x in table.x]
     columns = {
-        "label": pa.array(table.y.tolist()),
+        "label": pa.array(table.y),
         "weight": pa.array(table.costs),
         "indices": pa.array([j.tolist() for j in nonzero], pa.list_(pa.int32())),
         "values": pa.array([x[j].tolist() for x, j in zip(table.x, nonzero, strict=True)], pa.list_(pa.float64())),
@@ -45,7 +45,7 @@ def write_parquet_lists(path: Path, table: Table, row_group_size: int | None = N
 
 
 def write_parquet_columns(path: Path, table: Table) -> Path:
-    columns = {"label": table.y.tolist(), "weight": table.costs}
+    columns = {"label": table.y, "weight": table.costs}
     columns |= {f"f{j}": table.x[:, j] for j in range(table.x.shape[1])}
     pq.write_table(pa.table(columns), path)
     return path

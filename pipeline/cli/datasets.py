@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import (
     Size,
     overwrite_option,
@@ -17,6 +16,7 @@ from pipeline.cli.options import (
     scheduler_option,
     workers_option,
 )
+from pipeline.cli.path import opened
 from pipeline.cli.progress import counted, human_bytes, progress
 from pipeline.cli.table import table
 from pipeline.redact import redacted
@@ -159,12 +159,11 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
     DATA is a shard directory or its URL, a Parquet file or directory, a file of any other format (which is ingested
     into the cache), or a name from the registry.
     """
-    from pipeline.data.inputs import open_dataset
     from pipeline.engine.engine import Engine
     from pipeline.flow.describe import QUANTILES, describe
 
     with progress(quiet) as listen:
-        dataset = open_dataset(data, ingest_spec(options), listen)
+        dataset = opened(data, options, listen)
     with Engine(scheduler) as engine:
         d = describe(engine, dataset)
     if as_json:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from pipeline.errors import SpecError
 from pipeline.sizes import bytes_of
@@ -101,7 +102,18 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAME",
             help="For CSV and Parquet: the rows' costs, if there is such a column.",
         ),
+        click.option("--ignore", multiple=True, metavar="NAME", help="This column is no feature; may be repeated."),
+        click.option(
+            "--max-line", type=Size(), metavar="SIZE", help="The most bytes a line of text may have [default: 64MiB]."
+        ),
     )
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def given_options() -> list[str]:
+    """Return the options that the user gave to the command that runs, by the names of ``reading_options``."""
+    context = click.get_current_context()
+    given = (name for name in context.params if context.get_parameter_source(name) != ParameterSource.DEFAULT)
+    return [name.rstrip("_") for name in given]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from pipeline.cli.grid import Grid
 from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import (
     Size,
+    given_options,
     quiet_option,
     reading_options,
     scheduler_option,
@@ -112,18 +114,33 @@ def trained(
     spec = PathSpec(memory=options["memory"] or budget_for(out), **settings)
     where = options["scheduler"], options["workers"], options["solve_on"]
     with progress(quiet) as listen, Engine(*where) as engine:
-        source, judge = opened(data, options, listen), None
-        if options["validation"]:
-            judge = opened(options["validation"], options, listen)
+        other = options["validation"]
+        source, judge = opened(data, options, listen, other), None
+        if other:
+            judge = opened(other, options, listen, data, source.index_base)
         return train_run(engine, source, spec, Path(out), judge, listen, references)
 
 
-def opened(data: str, options: dict[str, Any], listen: Any) -> Dataset:
-    """Open DATA as the reading options say."""
-    from pipeline.data.inputs import open_dataset
+def opened(
+    data: str, options: dict[str, Any], listen: Any, beside: str | None = None, text_base: int | None = None
+) -> Dataset:
+    """Open DATA as the reading options say; they may be meant for the data ``beside`` it that is read from files.
 
-    reading = {name: value for name, value in options.items() if name != "workers"}
-    return open_dataset(data, ingest_spec(reading), listen)
+    ``text_base`` is what the indices of svmlight text count from unless an option says so.
+    """
+    from pipeline.data.given import FORGOTTEN
+    from pipeline.data.inputs import is_shards, open_dataset
+
+    given = set(given_options())
+    if beside and not is_shards(beside):
+        given -= set(FORGOTTEN)
+    spec = reading_of(options)
+    return open_dataset(data, replace(spec, reading=replace(spec.reading, text_base=text_base)), listen, given)
+
+
+def reading_of(options: dict[str, Any]) -> Any:
+    """Return the IngestSpec for reading alone: workers are those of the engine."""
+    return ingest_spec({name: value for name, value in options.items() if name != "workers"})
 
 
 def show_run(run: Run, as_json: bool) -> None:

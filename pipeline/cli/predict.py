@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pipeline.cli.options import quiet_option, reading_options, scheduler_option, workers_option
-from pipeline.cli.path import opened
+from pipeline.cli.ingest import ingest_spec
+from pipeline.cli.options import given_options, quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.progress import progress, score
 
 EXAMPLES = """
@@ -18,6 +19,7 @@ Examples:
   svmsieve predict run test.svm --out predictions.parquet
   svmsieve predict run test-shards --out predictions.parquet --c 0.1 --json
   svmsieve predict run test.csv --bias 1 --label-column clicked --out predictions.parquet
+  svmsieve predict run new-rows.csv --out predictions.parquet             # rows without a label
 """
 SHOWN = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "auc": "AUC", "f1": "F1"}
 
@@ -42,31 +44,38 @@ def predict_command(
     """Predict every row of DATA with a model of RUN, in row order, streaming.
 
     The file has the columns score (x . w), label and truth, both as the labels of the training data: a class that
-    stands for several is -1 or +1. DATA may have fewer features than the model (they are 0) or more (no training row
-    had them: their weight is 0, and a line says so); its bias must be the one of the training data. Without --c the
-    step with the best score counts; where nothing was scored, --c is needed. A line says if RUN was trained on DATA.
+    stands for several is -1 or +1, and truth is null where a row has no label that RUN knows. Columns are matched by
+    name: one that is missing is an error, others are ignored, and a line says so. Rows without column names (svmlight,
+    npz) may have fewer features than the model (they are 0) or more (no training row had them: their weight is 0, and a
+    line says so); the bias must be the one of the training data. Files are read here; a shard directory where
+    --scheduler says. Without --c the step with the best score counts; where nothing was scored, --c is needed. A line
+    says if RUN was trained on DATA.
     """
     from pipeline.engine.engine import Engine
     from pipeline.flow.linear_model import model_of
-    from pipeline.flow.predict import write_predictions
+    from pipeline.flow.predict import rows_for, write_predictions
     from pipeline.flow.run_directory import open_run
     from pipeline.flow.seen import rows_seen, said_of_seen
 
-    target, given = Path(out).resolve(), Path(data).resolve()
+    target, given = (Path(os.path.realpath(name)) for name in (out, data))
     if given == target or (given.is_dir() and given in target.parents):
         raise click.UsageError(f"--out {out} is in DATA itself; choose another", click.get_current_context())
     opened_run = open_run(run)
     with progress(quiet) as listen, Engine(scheduler, options["workers"]) as engine:
         model = model_of(opened_run, c, listen)
-        source = opened(data, options, listen)
+        source = rows_for(model, data, ingest_spec(options), listen, given_options())
         found = write_predictions(engine, model, source, Path(out), listen)
     if as_json:
-        facts = {"out": out, "run": run, "step": model.step, "c": model.c, "rows": source.n_rows}
-        facts |= {"rows_seen_in_training": rows_seen(opened_run.header, source), "scores": found}
-        click.echo(json.dumps(facts, allow_nan=False))
+        facts = {"out": out, "run": run, "step": model.step, "c": model.c, "rows": found.rows}
+        facts |= {"labelled": found.labelled, "rows_seen_in_training": rows_seen(opened_run.header, source)}
+        click.echo(json.dumps(facts | {"scores": found.scores or None}, allow_nan=False))
         return
-    shown = ", ".join(f"{name} {score(found[key])}" for key, name in SHOWN.items())
-    click.echo(f"{out}: {source.n_rows:,} rows by step {model.step} (C = {model.c:.6g}): {shown}")
+    shown = ", ".join(f"{SHOWN[key]} {score(found.scores[key])}" for key in SHOWN if found.scores)
+    if not shown:
+        shown = "no row has a label that the run knows"
+    elif found.labelled < found.rows:
+        shown += f" (on the {found.labelled:,} rows with a label that the run knows)"
+    click.echo(f"{out}: {found.rows:,} rows by step {model.step} (C = {model.c:.6g}): {shown}")
     seen = said_of_seen(opened_run.header, source)
     if seen:
         click.echo(f"{out}: {seen}")

@@ -1,4 +1,4 @@
-"""``svmsieve verify``: is every certificate of a run what it says?"""
+"""``svmsieve verify``: is a run the one that was made, and is every certificate of it true?"""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ class StepNumber(click.ParamType):
 @click.argument("run")
 @click.argument("data")
 @click.option("--step", type=StepNumber(), default="all", show_default=True, metavar="N|all", help="Which models.")
+@click.option("--validation", metavar="DATA2", help="The data that svmsieve path --validation scored on.")
 @scheduler_option
 @workers_option
 @reading_options
@@ -53,14 +54,16 @@ class StepNumber(click.ParamType):
 def verify_command(run: str, data: str, step: int | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Compute every certificate of RUN again, from its stored models and all rows of DATA.
 
-    Primal, dual and gap are recomputed by code that training does not use, and compared with what the run says; folds
-    of a cross-validation are verified too. Exit code 1 if a certificate does not hold.
+    Primal, dual and gap are enclosed in exact arithmetic by code that training does not use, and compared with what the
+    run says; so are counts, verdicts, scores, the C of the steps and the chain that ties them together. Folds of a
+    cross-validation are verified too. Exit code 1 if anything does not hold.
     """
     from pipeline.engine.engine import Engine
     from pipeline.flow.verify import verify
 
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
-        found = verify(engine, run, opened(data, options, listen), step, listen)
+        judge = opened(options["validation"], options, listen) if options["validation"] else None
+        found = verify(engine, run, opened(data, options, listen), step, listen, judge)
     failed = [finding for finding in found if not finding.holds]
     if as_json:
         steps = [asdict(finding) | {"holds": finding.holds} for finding in found]

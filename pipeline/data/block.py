@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.data import tidy as t
-from pipeline.data.labels import RawLabels
+from pipeline.data.labels import LONGEST_LABEL, RawLabels
 from pipeline.errors import DataError
 
 LARGEST_FEATURES = 2**31 - 1
+SMALLEST_COST, LARGEST_COST = 1e-100, 1e100  # C c_i, and sums of it over all rows, stay within float64 for any sane C
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,12 @@ class Origin:
         return DataError(problem, path=self.path, row=self.first + row)
 
 
-def refuse_missing(labels: RawLabels, origin: Origin) -> RawLabels:
-    """Return the labels if every row has one, else raise the error for the first that has none."""
-    row = labels.first_missing()
+def refuse_missing(labels: RawLabels, origin: Origin, rules: ReadRules) -> RawLabels:
+    """Return the labels if every row has one (or need not), else raise the error for the first without a proper one."""
+    row = labels.first_too_long()
+    if row is not None:
+        raise origin.error(row, f"the label has more than {LONGEST_LABEL:,} characters; is it one? shorten it")
+    row = None if rules.unlabelled else labels.first_missing()
     if row is not None:
         raise origin.error(row, "the label is missing (empty, nan or infinite); fill it or drop the row")
     return labels
@@ -53,11 +57,15 @@ def zero_based(indices: np.ndarray, indptr: np.ndarray, rules: ReadRules, origin
 
 @dataclass(frozen=True)
 class ReadRules:
-    """How indices are read: ``base`` (None: 1 until a 0 is seen), how many features there may be, duplicates."""
+    """How indices are read: ``base`` (None: 1 until a 0 is seen), how many features there may be, duplicates.
+
+    ``unlabelled`` rows are to be scored: they need no label.
+    """
 
     base: int | None = None
     features: int | None = None
     add_duplicates: bool = False
+    unlabelled: bool = False
 
     @property
     def assumed_base(self) -> int:
@@ -106,13 +114,13 @@ def make_block(
     """
     indptr, indices, values = csr
     n_rows = indptr.size - 1
-    refuse_missing(labels, origin)
+    refuse_missing(labels, origin, rules)
     if costs is None:
         costs = np.ones(n_rows)
-    bad_costs = np.flatnonzero(~((costs > 0) & np.isfinite(costs)))
+    bad_costs = np.flatnonzero(~((costs >= SMALLEST_COST) & (costs <= LARGEST_COST)))
     if bad_costs.size:
         row = int(bad_costs[0])
-        raise origin.error(row, f"weight {costs[row]:g} is not a positive finite number; drop the row or correct it")
+        raise origin.error(row, _cost_problem(float(costs[row])))
     norms = np.empty(n_rows)
     lowest = -1 if rules.base is None else 0
     limit = LARGEST_FEATURES if rules.features is None else rules.features
@@ -124,6 +132,12 @@ def make_block(
         raise origin.error(row, _problem(status, name, values[entry], rules))
     kept_values = values[:kept].astype(np.float32) if lossless else values[:kept]
     return Block(origin, labels, costs, norms, indptr, indices[:kept], kept_values, int(smallest), int(largest))
+
+
+def _cost_problem(cost: float) -> str:
+    if cost > 0 and np.isfinite(cost):
+        return f"weight {cost:g} is not from {SMALLEST_COST:g} to {LARGEST_COST:g}; scale the weights or drop the row"
+    return f"weight {cost:g} is not a positive finite number; drop the row or correct it"
 
 
 def _problem(status: int, name: str, value: float, rules: ReadRules) -> str:

@@ -63,7 +63,11 @@ class MappedShard:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Rows x_i, labels, costs and norms in shards, in order. Nothing is held in memory but this description."""
+    """Rows x_i, labels, costs and norms in shards, in order. Nothing is held in memory but this description.
+
+    ``columns`` names the features but for the bias, where the source had names; ``index_base`` is what the indices of
+    svmlight text that went into it count from, if there was any.
+    """
 
     path: str
     kind: str
@@ -74,6 +78,8 @@ class Dataset:
     n_positive: int
     fingerprint: str
     bytes: int
+    columns: tuple[str, ...] | None = None
+    index_base: int | None = None
 
     @property
     def n_rows(self) -> int:
@@ -107,7 +113,15 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
         n_positive=manifest.positives,
         fingerprint=manifest.fingerprint,
         bytes=sum(info.bytes for info in manifest.shards),
+        columns=names_of(manifest),
+        index_base=manifest.index_base,
     )
+
+
+def names_of(manifest: Manifest) -> tuple[str, ...] | None:
+    """Return the names of the features but for the bias, if every one has a name."""
+    own = manifest.features - (1 if manifest.bias else 0)
+    return manifest.columns if manifest.columns is not None and len(manifest.columns) == own else None
 
 
 def open_local(directory: Path, full_check: bool = False) -> tuple[Manifest, tuple[MappedShard, ...]]:

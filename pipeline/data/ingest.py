@@ -37,7 +37,10 @@ from pipeline.redact import last_name
 
 @dataclass(frozen=True)
 class IngestSpec:
-    """How to ingest. ``bias`` 0 means no bias column; ``rows_per_shard`` None means shards of ``shard_bytes``."""
+    """How to ingest. ``bias`` 0 means no bias column; ``rows_per_shard`` None means shards of ``shard_bytes``.
+
+    ``max_line`` is the most bytes a line of text may have; None leaves what ``reading`` says.
+    """
 
     reading: ReadOptions = field(default_factory=ReadOptions)
     positive: str | None = None
@@ -47,9 +50,16 @@ class IngestSpec:
     append: bool = False
     overwrite: bool = False
     workers: int | None = None
+    max_line: int | None = None
+
+    @property
+    def options(self) -> ReadOptions:
+        """How files are read."""
+        return self.reading if self.max_line is None else replace(self.reading, max_line=self.max_line)
 
 
-def reading_spec(
+def reading_spec(  # noqa: PLR0913 - all are keywords
+    *,
     format: str = "auto",  # noqa: A002
     positive: str | None = None,
     bias: float = 0.0,
@@ -59,12 +69,13 @@ def reading_spec(
     label_column: str = "label",
     weight_column: str = "weight",
     shard_size: int = DEFAULT_SHARD_BYTES,
+    ignore: Sequence[str] = (),
     **more: Any,
 ) -> IngestSpec:
     """Return the spec for settings as people give them; ``more`` are fields of IngestSpec."""
     base = None if index_base == "auto" else int(index_base)
     rules = ReadRules(base, features, duplicates == "sum")
-    reading = ReadOptions(format, rules, label_column, weight_column)
+    reading = ReadOptions(format, rules, label_column, weight_column, ignore=tuple(ignore))
     return IngestSpec(reading, positive, bias, shard_bytes=shard_size, **more)
 
 
@@ -90,7 +101,7 @@ def ingest(
         sources: list[Source] = []
         for item in inputs:
             named = Input(item) if isinstance(item, str) else item
-            sources += named.open(plan.reading) if isinstance(named, Input) else [named]
+            sources += named.open(plan.options) if isinstance(named, Input) else [named]
         manifest = _Ingest(directory, sources, plan, listen).run()
         directory.finish(manifest)
     return manifest
@@ -137,7 +148,7 @@ class _Ingest:
             for source in self.sources:
                 self._take(source, pool)
             self._write(self.cutter.take(), pool)
-            labels = self.coder.finish()
+            labels = self.coder.finish(self._where())
             shards = self._amended([future.result() for future in self.written], pool)
         manifest = Manifest(
             features=self._features(),
@@ -146,10 +157,15 @@ class _Ingest:
             sources=tuple(self.read),
             bias=self.spec.bias,
             index_base=self._base(),
-            columns=self.columns,
+            columns=self._names(),
             created_by=f"svmsieve {version('svmsieve')}",
         )
         return manifest if self.old is None else self.old.extended(manifest)
+
+    def _where(self) -> str:
+        """Name the files."""
+        first, more = self.sources[0].path if self.sources else "", len(self.sources) - 1
+        return f"{first} and {more} more" if more > 0 else first
 
     def _take(self, source: Source, pool: ThreadPoolExecutor) -> None:
         before = self.rows
@@ -221,13 +237,24 @@ class _Ingest:
         own = (known if known is not None else max(found, 1)) + (1 if self.spec.bias else 0)
         return own if self.old is None else max(own, self.old.features)
 
+    def _names(self) -> tuple[str, ...] | None:
+        """Return the names of the features, if all have one."""
+        own = self._features() - (1 if self.spec.bias else 0)
+        return self.columns if self.columns is not None and len(self.columns) == own else None
+
     def _bias_index(self) -> int:
         known = self._known_features()
         return UNKNOWN_BIAS_INDEX if known is None else known
 
     def _shared_columns(self) -> tuple[str, ...] | None:
-        """Return the feature columns, which every file with columns must have alike."""
+        """Return the feature columns, which every file with columns must have alike.
+
+        Next to features without names (svmlight, npz, list columns) they count by position: then as many as there are.
+        """
         wanted = None if self.old is None else self.old.columns
+        given = self.spec.reading.rules.features
+        if self.old is not None and given is None:
+            given = self.old.features
         for source in self.sources:
             if source.columns is not None and wanted is not None and source.columns != wanted:
                 differing = sorted(set(source.columns) ^ set(wanted))
@@ -237,6 +264,9 @@ class _Ingest:
                     else "the columns stand in another order"
                 )
                 raise DataError(f"{what}; every file must have the same feature columns", path=source.path)
+            if source.columns is not None and given is not None and len(source.columns) != given:
+                problem = f"has {len(source.columns):,} feature columns, not {given:,}"
+                raise DataError(f"{problem}; drop those that are too many, or leave out --features", path=source.path)
             wanted = wanted or source.columns
         return wanted
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import stat
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.fetch import cache_directory, fetch
+from pipeline.data.given import refuse_reading, stated
 from pipeline.data.ingest import IngestSpec, Input, ingest
 from pipeline.data.manifest import MANIFEST
 from pipeline.data.parquet_dataset import open_parquet_dataset
@@ -21,12 +23,14 @@ from pipeline.data.shard import is_shard_name
 from pipeline.data.sources.arrays import ArraySource
 from pipeline.data.sources.base import Source
 from pipeline.data.sources.choose import FORMATS
-from pipeline.data.sources.files import FILE_SUFFIXES, expand, format_of, size_of
+from pipeline.data.sources.files import FILE_SUFFIXES, expand, format_of, is_folder, size_of, status_of
 from pipeline.data.stores import is_url, located
 from pipeline.errors import DataError, RegistryError
 from pipeline.events import Listener, Note, silent
 from pipeline.files import one_line, private_folder, waiting_for
 from pipeline.redact import last_name
+
+AS_PARQUET = ("auto", "parquet")
 
 
 def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Input | Source, IngestSpec]:
@@ -34,7 +38,7 @@ def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Inp
 
     A path that exists wins over a name. A set that has to be downloaded is downloaded once into the cache.
     """
-    if is_url(name) or Path(name).exists() or any(c in name for c in "*?["):
+    if is_url(name) or status_of(name) is not None or any(c in name for c in "*?["):
         return Input(name), spec
     if name not in load_registry():
         if "/" in name or "." in name:
@@ -54,19 +58,25 @@ def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Inp
     return Input(str(file), _reading(spec, entry)), replace(spec, positive=positive)
 
 
-def open_dataset(path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent) -> Dataset:
+def open_dataset(
+    path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent, given: Collection[str] | None = None
+) -> Dataset:
     """Open DATA for passes.
 
     A shard directory, or the URL of one, is opened as it is and Parquet is read in place. Anything else (an svmlight,
     npz or CSV file, a registry name) is ingested once into the cache directory and found there the next time, as long
-    as the file has not changed.
+    as the file has not changed. Options that cannot apply to shards are refused: those ``given``, by default all in
+    which the spec is not as always.
     """
     spec = spec or IngestSpec()
     path = str(path)
-    if _is_shards(path):
-        return open_shards(path)
-    if Path(path).is_dir() or (Path(path).is_file() and format_of(path) == "parquet"):
-        return open_parquet_dataset(path, spec.reading, spec.positive, spec.bias)
+    if is_shards(path):
+        data = open_shards(path)
+        refuse_reading(data, spec, stated(spec) if given is None else given)
+        return data
+    if is_folder(path) or (_is_file(path) and format_of(path) == "parquet" and spec.reading.format in AS_PARQUET):
+        refuse_other_formats(path, spec)
+        return open_parquet_dataset(path, spec.options, spec.positive, spec.bias)
     source, spec = resolve(path, spec, listen)
     directory = cache_directory() / "shards" / _key(source, spec)
     if not (directory / MANIFEST).is_file():
@@ -88,13 +98,25 @@ def _alone(what: str, listen: Listener) -> Iterator[None]:
             yield
 
 
-def _is_shards(path: str) -> bool:
+def refuse_other_formats(path: str, spec: IngestSpec) -> None:
+    """Refuse a directory that is to be read as something else than Parquet."""
+    if is_folder(path) and spec.reading.format not in AS_PARQUET:
+        kind = spec.reading.format
+        raise DataError(f"a directory is read as Parquet, not as {kind}; name its files, or DIR/*.{kind}", path=path)
+
+
+def _is_file(path: str) -> bool:
+    status = None if is_url(path) else status_of(path)
+    return status is not None and stat.S_ISREG(status.st_mode)
+
+
+def is_shards(path: str) -> bool:
     """Tell a shard directory, also one behind a URL whose copy did not finish: opening it says so."""
     if is_url(path) and (path.endswith(FILE_SUFFIXES) or has_magic(path)):
         return False
     place = located(path)
     if isinstance(place, Path):
-        return (place / MANIFEST).is_file()
+        return _is_file(str(place / MANIFEST))
     return place.has(MANIFEST) or any(is_shard_name(name) for name in place.sizes())
 
 

@@ -1,12 +1,13 @@
 """Passes straight over Parquet files: every row group is a shard that is decoded when it is loaded.
 
 Opening reads the label columns to settle the signs, then every row group once to check it and to know its size; the
-fingerprint equals that of the same rows in a shard directory. Memory is bounded by the largest row group.
+fingerprint equals that of the same rows in a shard directory. Memory is bounded by the largest row group, and one that
+would take more than the default budget is refused: ``ingest`` reads any, a batch at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pipeline.budget import default_budget
 from pipeline.cores import available_cores
 from pipeline.data.assemble import Piece, join
 from pipeline.data.block import Block, Origin, ReadRules
@@ -23,11 +25,14 @@ from pipeline.data.labels import LabelCoder, LabelMap
 from pipeline.data.parallel import in_order
 from pipeline.data.rows import Rows
 from pipeline.data.sources.base import ReadOptions
-from pipeline.data.sources.columns import Layout, block_of, labels_of
-from pipeline.data.sources.files import expand, open_binary
-from pipeline.data.sources.parquet import ParquetSource, damaged, open_parquet
+from pipeline.data.sources.columns import block_of, labels_of
+from pipeline.data.sources.files import expand
+from pipeline.data.sources.layout import Layout
+from pipeline.data.sources.parquet import ParquetSource, ParquetTable
 from pipeline.data.stores import is_url
 from pipeline.errors import DataError
+
+CELL_BYTES = 12  # of a nonzero: its feature, and its value as float64
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,8 @@ class ParquetGroup:
     n_rows: int
     layout: Layout
     rules: ReadRules
+    table: ParquetTable
+    rows_at_a_time: int
     labels: LabelMap | None = None
     n_features: int = 0
     bias: float = 0.0
@@ -49,34 +56,39 @@ class ParquetGroup:
 
     def load(self) -> Rows:
         """Decode the row group."""
-        return self.rows_of(self.block())
+        return self.rows_of(self.blocks())
 
-    def block(self) -> Block:
+    def blocks(self) -> list[Block]:
         """Decode and check the row group, before labels are mapped."""
-        origin = Origin(self.path, self.first_in_file, columns=self.layout.features)
-        block = block_of(self._read(self.layout.names), self.layout, origin, self.rules)
-        if block.n_rows != self.n_rows:
+        blocks: list[Block] = []
+        first = self.first_in_file
+        for batch in self._read(self.layout.names):
+            origin = Origin(self.path, first, columns=self.layout.features)
+            blocks.append(block_of(batch, self.layout, origin, self.rules))
+            first += batch.num_rows
+        if first - self.first_in_file != self.n_rows:
             raise DataError("the file was replaced since it was opened; run again", path=self.path)
-        return block
+        return blocks
 
-    def rows_of(self, block: Block) -> Rows:
+    def rows_of(self, blocks: list[Block]) -> Rows:
         """Map the labels and add the bias."""
         assert self.labels is not None
-        signs = LabelCoder(fixed=self.labels).encode(block.labels, self.path)
-        rows = join([Piece(block, signs, 0, block.n_rows)], self.bias, self.n_features - 1)
-        return replace(rows, n_features=self.n_features)
+        coder = LabelCoder(fixed=self.labels)
+        pieces = [Piece(block, coder.encode(block.labels, self.path), 0, block.n_rows) for block in blocks]
+        return replace(join(pieces, self.bias, self.n_features - 1), n_features=self.n_features)
 
     def label_values(self) -> tuple[str, ...]:
         """Return the distinct labels, reading nothing else."""
-        origin = Origin(self.path, self.first_in_file)
-        return labels_of(self._read([self.layout.label]), self.layout, origin).values
+        assert self.layout.label is not None
+        found: set[str] = set()
+        first = self.first_in_file
+        for batch in self._read([self.layout.label]):
+            found.update(labels_of(batch, self.layout, Origin(self.path, first), self.rules).values)
+            first += batch.num_rows
+        return tuple(sorted(found))
 
-    def _read(self, columns: list[str]) -> pa.Table:
-        with open_binary(self.path) as stream:
-            try:
-                return open_parquet(stream, self.path).read_row_group(self.group, columns=columns, use_threads=False)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise damaged(self.path, error) from error
+    def _read(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        return self.table.batches(columns, self.rows_at_a_time, self.group)
 
 
 def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None = None, bias: float = 0.0) -> Dataset:
@@ -102,6 +114,7 @@ def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None =
         replace(
             g,
             path=_from_anywhere(g.path),
+            table=replace(g.table, path=_from_anywhere(g.path)),
             labels=labels,
             n_features=n_features,
             bias=bias,
@@ -120,6 +133,7 @@ def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None =
         n_positive=sum(found.positives for found in looks),
         fingerprint=fingerprint([(found.lanes, g.n_rows) for found, g in zip(looks, shards, strict=True)], n_features),
         bytes=sum(source.size for source in sources),
+        columns=sources[0].columns,
     )
 
 
@@ -129,14 +143,19 @@ def _from_anywhere(path: str) -> str:
 
 
 def _groups(sources: list[ParquetSource]) -> list[ParquetGroup]:
-    groups, first = [], 0
+    groups, first, budget = [], 0, default_budget()
     for source in sources:
         if source.columns != sources[0].columns:
             raise DataError("its feature columns differ from the first file's; they must be the same", path=source.path)
         in_file = 1
-        for number, rows in enumerate(source.group_rows):
+        for number, (rows, entries) in enumerate(zip(source.group_rows, source.entries, strict=True)):
+            needed = CELL_BYTES * (entries if source.n_features is None else rows * source.n_features)
+            if needed > budget:
+                problem = f"row group {number} may take {needed:,} bytes in memory, more than {budget:,}"
+                raise DataError(f"{problem}; run svmsieve ingest on it, or write smaller row groups", path=source.path)
             if rows:
-                groups.append(ParquetGroup(source.path, number, first, in_file, rows, source.layout, source.rules))
+                known = source.path, number, first, in_file, rows, source.layout, source.rules, source.table
+                groups.append(ParquetGroup(*known, source.rows_at_a_time))
             first, in_file = first + rows, in_file + rows
     return groups
 
@@ -145,7 +164,7 @@ def _labels(found: Iterable[tuple[str, ...]], positive: str | None, path: str) -
     coder = LabelCoder(positive)
     for values in found:
         coder.admit(values, path)
-    return coder.finish()
+    return coder.finish(path)
 
 
 @dataclass(frozen=True)
@@ -159,9 +178,9 @@ class _Look:
 
 
 def _look(group: ParquetGroup) -> _Look:
-    block = group.block()
-    rows = group.rows_of(block)
-    return _Look(rows.nnz, block.largest, int((rows.labels == 1).sum()), digest_rows(rows))
+    blocks = group.blocks()
+    rows = group.rows_of(blocks)
+    return _Look(rows.nnz, max(block.largest for block in blocks), int((rows.labels == 1).sum()), digest_rows(rows))
 
 
 def _known_features(sources: list[ParquetSource], reading: ReadOptions) -> int | None:

@@ -52,10 +52,10 @@ def write_model(
     verdicts: np.ndarray,
     w_alpha: np.ndarray | None = None,
     sync: bool = True,
-) -> None:
-    """Write under a temporary name, force to disk if ``sync``, then rename."""
+) -> str:
+    """Write under a temporary name, force to disk if ``sync``, then rename; return the file's hash."""
     temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as stream:
+    with temporary.open("w+b") as stream:
         with _archive(stream) as archive:
             _write(archive, "c", np.float64, (), [np.float64(c).tobytes()])
             _write(archive, "n_features", np.int64, (), [np.int64(w.size).tobytes()])
@@ -70,7 +70,10 @@ def write_model(
         if sync:
             stream.flush()
             os.fsync(stream.fileno())
+        stream.seek(0)  # the archive's writer goes back and forth: the bytes cannot be hashed as they are written
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
     temporary.replace(path)
+    return digest
 
 
 @contextmanager

@@ -90,7 +90,13 @@ def describe_data(data: Dataset) -> dict[str, Any]:
         "features": data.n_features,
         "nnz": data.nnz,
         "bias": data.bias,
-        "labels": {"negative": list(data.labels.negative), "positive": list(data.labels.positive)},
+        "labels": {
+            "negative": list(data.labels.negative),
+            "positive": list(data.labels.positive),
+            "one_against_rest": data.labels.one_against_rest,
+        },
+        "columns": None if data.columns is None else list(data.columns),
+        "index_base": data.index_base,
         "shards": [[shard.digest, shard.n_rows] for shard in data.shards],
     }
 
@@ -132,9 +138,7 @@ class PathRun:
         found = [step.get("scores") for step in self.writer.steps]
         self._mention_what_is_not_defined(found)
         earlier = self.writer.header.get("seconds", 0.0)
-        self.writer.update(
-            status="finished",
-            n_steps=len(found),
+        self.writer.finish(
             best_step=best(found, self.spec.select),
             peak_memory=meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,

@@ -4,201 +4,221 @@ For each model (w, alpha) at C, with effective costs c_i (0 for rows that were n
 
     P = |w|^2/2 + C sum c_i max(0, 1 - y_i x_i.w),    D = sum alpha_i - |w_alpha|^2/2,    w_alpha = sum alpha_i y_i x_i,
 
-whether 0 <= alpha_i <= C c_i, and how far the stored w_alpha is from this one. Plain NumPy and SciPy products, many
-models a pass, and nothing from ``maths``: a mistake there must not be able to hide here. Memory: the costs, a few
-copies of a shard a worker, and ``BATCH_BYTES`` for the models (or one model, if that is more).
+both enclosed: sums in twice the precision (see ``twofold``) with a bound of what even those lose, put together as exact
+fractions. With them whether 0 <= alpha_i <= C c_i, how far the stored w_alpha is from this one, and what the model says
+of rows (see ``judge_rows``). Many models a pass, and nothing from ``maths``: a mistake there must not be able to hide
+here. Memory: the costs, a few copies of a shard a worker, and ``BATCH_BYTES`` for the models (or one model, if that is
+more).
 """
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from pipeline.data.dataset import Dataset, Shard
-from pipeline.data.digest import Lanes, digest_rows, fingerprint, row_hashes
 from pipeline.engine.engine import Engine
-from pipeline.errors import DatasetError, RunError
-from pipeline.flow.row_arrays import left_out
-from pipeline.spec import PathSpec
+from pipeline.flow import judge_rows, twofold
+from pipeline.flow.enclosure import Enclosure, Sums, enclosed
+from pipeline.flow.stored_model import Entries, Model
 
 BATCH_BYTES = 256_000_000
-EPS = float(np.finfo(np.float64).eps)
-
-Entries = tuple[np.ndarray, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model as it is stored, index and value of what is not zero; w_alpha is w unless it is stored apart."""
-
-    c: float
-    w: Entries
-    alpha: Entries
-    w_alpha: Entries
+HINGE, ALPHA, PAIRS = slice(0, 2), slice(2, 4), 4  # where the sums of a shard that come in two parts are
+PLAIN = ("blur", "rounding", "reach")  # and those that do not
 
 
 @dataclass(frozen=True)
 class Values:
     """What a model is worth. ``outside`` is the first row whose alpha is not in its box, with alpha and C c_i.
 
-    ``apart`` is |w_alpha as stored - w_alpha|. What differences are judged by: ``blur`` bounds what the rounding of
-    margins can do to P; ``reach`` = sum alpha_i |z_i| is the magnitude of w_alpha's terms, most of which cancel, and
-    ``magnitude`` = sum alpha_i + |w_alpha| reach that of D's.
+    ``apart`` is |w_alpha as stored - w_alpha|, ``between`` |w - w_alpha|. What plain float64 is judged by:
+    ``rounding`` is what it can do to P by the margins; ``reach`` = sum alpha_i |z_i| is the magnitude of w_alpha's
+    terms, most of which cancel. ``furthest`` is the row with the falsest verdict, and how false (see ``judge_rows``).
+    ``margins`` are those of the rows left out, and what plain float64 can do to each.
     """
 
-    primal: float
-    dual: float
+    enclosure: Enclosure | None
     apart: float
-    blur: float
+    between: float
+    rounding: float
     reach: float
-    magnitude: float
     n_free: int
     n_upper: int
     outside: tuple[int, float, float] | None
-
-    @property
-    def relative_gap(self) -> float:
-        """(P - D)/P."""
-        return (self.primal - self.dual) / self.primal if self.primal > 0 else 0.0
-
-
-def read_model(path: Path, n_rows: int, n_features: int) -> Model:
-    """Read a model that must fit the data; RunError says what is wrong with it."""
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            if (shape := (int(stored["n_rows"]), int(stored["n_features"]))) != (n_rows, n_features):
-                raise ValueError(f"it has {shape[0]} rows and {shape[1]} features, the data {n_rows} and {n_features}")
-            w, alpha = _entries(stored, "w", n_features), _entries(stored, "alpha", n_rows)
-            w_alpha = _entries(stored, "w_alpha", n_features) if "w_alpha_index" in stored else w
-            return Model(float(stored["c"]), w, alpha, w_alpha)
-    except (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise RunError(f"the model is missing or damaged ({error})") from error
+    screened_zero: int
+    screened_upper: int
+    furthest: tuple[int, float]
+    margins: tuple[np.ndarray, np.ndarray]
 
 
-def _entries(stored: Mapping[str, np.ndarray], name: str, size: int) -> Entries:
-    index, value = stored[f"{name}_index"], stored[f"{name}_value"]
-    if index.ndim != 1 or index.shape != value.shape or not np.isfinite(value).all():
-        raise ValueError(f"{name} is not a list of finite numbers")
-    if index.size and (index[0] < 0 or index[-1] >= size or (np.diff(index) <= 0).any()):
-        raise ValueError(f"the indices of {name} do not ascend from 0 to at most {size - 1}")
-    return index, value
+def batch_size(data: Dataset, workers: int, held_out: int = 0) -> int:
+    """Return how many models a pass may take.
 
-
-def effective_costs(engine: Engine, data: Dataset, spec: PathSpec) -> np.ndarray:
-    """Return c_i of all rows: cost times class weight, 0 for rows left out; the data must have their fingerprint."""
-    costs, labels = np.empty(data.n_rows), np.empty(data.n_rows, np.int8)
-    digests: list[tuple[Lanes, int]] = []
-    row = 0
-    for signs, some, lanes in engine.stream(_shard_costs, data.shards, spec):
-        part = slice(row, row + some.size)
-        labels[part], costs[part] = signs, some
-        digests.append((lanes, some.size))
-        row = part.stop
-    assert row == data.n_rows
-    if fingerprint(digests, data.n_features) != data.fingerprint:
-        raise DatasetError(f"{data.path}: the rows are not those of its fingerprint; ingest the data again")
-    counts = {y: int(np.count_nonzero(costs[labels == y])) for y in (-1, 1)}
-    if isinstance(spec.class_weight, str):  # balanced
-        weights = {y: (counts[-1] + counts[1]) / (2 * counts[y]) for y in counts}
-    else:
-        negative, positive = spec.class_weight or (1.0, 1.0)
-        weights = {-1: float(negative), 1: float(positive)}
-    for y, weight in weights.items():
-        costs[labels == y] *= weight
-    return costs
-
-
-def _shard_costs(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, Lanes]:
-    rows = shard.load()
-    splitting = bool(spec.holdout or spec.fold)
-    costs = np.where(left_out(row_hashes(rows), spec), 0.0, rows.costs) if splitting else np.array(rows.costs)
-    return np.array(rows.labels), costs, digest_rows(rows)
-
-
-def batch_size(data: Dataset, workers: int) -> int:
-    """Return how many models a pass may take: alpha, w, w_alpha twice, and what the workers hold for their shards."""
+    Theirs are alpha and verdicts, margins of rows left out, w, w_alpha as stored and as it is in two parts; a worker's
+    are three numbers a row and five a feature of its shard.
+    """
     rows = max(shard.n_rows for shard in data.shards)
     features = min(data.n_features, max(shard.nnz for shard in data.shards))
-    a_model = 8 * (data.n_rows + 3 * data.n_features + workers * (6 * rows + 4 * features))
+    in_shards = workers * (4 * rows + 5 * features)
+    a_model = 8 * (data.n_rows + 2 * held_out + 5 * data.n_features + in_shards) + data.n_rows // 4
     return max(1, BATCH_BYTES // a_model)
+
+
+class _Batch(NamedTuple):
+    """The models of a pass, column by column, and the rows' costs."""
+
+    w: np.ndarray
+    alpha: np.ndarray
+    c: np.ndarray
+    zero: np.ndarray
+    upper: np.ndarray
+    costs: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a shard contributes: to w_alpha over the features that occur in it, to the sums, and by row."""
+
+    features: np.ndarray
+    high: np.ndarray
+    low: np.ndarray
+    pairs: np.ndarray
+    plain: np.ndarray
+    counts: np.ndarray
+    screened: np.ndarray
+    furthest: np.ndarray
+    margins: tuple[np.ndarray, np.ndarray]
 
 
 def recompute(
     engine: Engine, data: Dataset, costs: np.ndarray, models: Sequence[Model], seen: Callable[[int], None]
 ) -> list[Values]:
     """Return what each model is worth, in one pass over all rows; ``seen`` is told of every shard's number of rows."""
-    w, alpha = _columns([m.w for m in models], data.n_features), _columns([m.alpha for m in models], data.n_rows)
-    c = np.array([model.c for model in models])
-    w_alpha, total = np.zeros_like(w), np.zeros((6, c.size))
-    first_outside = np.full(c.size, data.n_rows)
+    zero, upper = np.array([m.zero for m in models]), np.array([m.upper for m in models])
+    w, alpha = columns([m.w for m in models], data.n_features), columns([m.alpha for m in models], data.n_rows)
+    batch = _Batch(w, alpha, np.array([model.c for model in models]), zero, upper, costs)
+    total = _Total(data, len(models))
     with np.errstate(over="ignore", invalid="ignore"):  # an absurd w is a finding, not a warning
-        w_square = np.einsum("ij,ij->j", w, w)
-        shared = w, np.sqrt(w_square), alpha, c, costs
-        for shard, part in zip(data.shards, engine.stream(_shard_sums, data.shards, *shared), strict=True):
-            features, part_of_w_alpha, sums, outside = part
-            w_alpha[features] += part_of_w_alpha
-            total += sums
-            first_outside = np.minimum(first_outside, outside)
+        for shard, part in zip(data.shards, engine.stream(_shard_part, data.shards, *batch), strict=True):
+            total.add(part)
             seen(shard.n_rows)
-        square = np.einsum("ij,ij->j", w_alpha, w_alpha)
-        hinge, blur, alpha_sum, reach, free, upper = total
-        primal, dual = w_square / 2 + c * hinge, alpha_sum - square / 2
-        magnitude = alpha_sum + np.sqrt(square) * reach
-        w_alpha -= _columns([m.w_alpha for m in models], data.n_features)
-        apart = np.sqrt(np.einsum("ij,ij->j", w_alpha, w_alpha))
-    return [
-        Values(
-            primal=float(primal[k]),
-            dual=float(dual[k]),
-            apart=float(apart[k]),
-            blur=float(c[k] * blur[k]),
-            reach=float(reach[k]),
-            magnitude=float(magnitude[k]),
-            n_free=int(free[k]),
-            n_upper=int(upper[k]),
-            outside=None if row == data.n_rows else (int(row), float(alpha[row, k]), float(c[k] * costs[row])),
-        )
-        for k, row in enumerate(first_outside)
-    ]
+        return total.values(batch, columns([m.w_alpha for m in models], data.n_features))
 
 
-def _columns(vectors: Sequence[Entries], size: int) -> np.ndarray:
+class _Total:
+    """The sums over all shards, in shard order."""
+
+    def __init__(self, data: Dataset, models: int) -> None:
+        self.n_rows, self.n_shards = data.n_rows, len(data.shards)
+        self.high, self.low = np.zeros((data.n_features, models)), np.zeros((data.n_features, models))
+        self.pairs, self.plain = np.zeros((PAIRS, models)), np.zeros((len(PLAIN), models))
+        self.counts, self.screened = _no_counts(models, data.n_rows), np.zeros((2, models), np.int64)
+        self.furthest = _nothing_far(models)
+        self.margins: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(self, part: _Part) -> None:
+        """Add a shard's part."""
+        high, low = self.high[part.features], self.low[part.features]
+        twofold.add_to(high, low, part.high, part.low)
+        self.high[part.features], self.low[part.features] = high, low
+        for pair in (HINGE, ALPHA):
+            twofold.add_to(*self.pairs[pair], *part.pairs[pair])
+        self.plain += part.plain
+        self.screened += part.screened
+        self.counts[:2] += part.counts[:2]
+        self.counts[2] = np.minimum(self.counts[2], part.counts[2])
+        self.furthest = np.where(part.furthest[0] > self.furthest[0], part.furthest, self.furthest)
+        self.margins.append(part.margins)
+
+    def values(self, batch: _Batch, stored_w_alpha: np.ndarray) -> list[Values]:
+        """Return what the models are worth."""
+        twofold.normalise(self.high, self.low)
+        w, w_alpha = twofold.squares(batch.w, np.zeros_like(batch.w)), twofold.squares(self.high, self.low)
+        apart, between = (_sizes((self.high - x) + self.low) for x in (stored_w_alpha, batch.w))
+        f, doubt = (np.concatenate([part[k] for part in self.margins]) for k in (0, 1))
+        found = []
+        for k, c in enumerate(batch.c):
+            blur, rounding, reach = (float(x) for x in self.plain[:, k])
+            first, terms = int(self.counts[2, k]), self.n_rows + self.n_shards
+            hinge, alpha = (tuple(self.pairs[pair, k].tolist()) for pair in (HINGE, ALPHA))
+            sums = Sums(hinge, alpha, blur, reach, terms)
+            outside = None
+            if first < self.n_rows:
+                outside = first, float(batch.alpha[first, k]), float(c * batch.costs[first])
+            found.append(
+                Values(
+                    enclosure=enclosed(float(c), sums, w[k], w_alpha[k], batch.w.shape[0]),
+                    apart=float(apart[k]),
+                    between=float(between[k]),
+                    rounding=float(c * rounding),
+                    reach=reach,
+                    n_free=int(self.counts[0, k]),
+                    n_upper=int(self.counts[1, k]),
+                    outside=outside,
+                    screened_zero=int(self.screened[0, k]),
+                    screened_upper=int(self.screened[1, k]),
+                    furthest=(int(self.furthest[1, k]), float(self.furthest[0, k])),
+                    margins=(f[:, k], doubt[:, k]),
+                )
+            )
+        return found
+
+
+def columns(vectors: Sequence[Entries], size: int) -> np.ndarray:
+    """Return sparse vectors as the columns of a dense array."""
     full = np.zeros((size, len(vectors)))
     for k, (index, value) in enumerate(vectors):
         full[index, k] = value
     return full
 
 
-def _shard_sums(
-    shard: Shard, w: np.ndarray, w_norm: np.ndarray, alpha: np.ndarray, c: np.ndarray, costs: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return for every model this shard's part of w_alpha, over the features that occur here, and of the sums.
+def _sizes(x: np.ndarray) -> np.ndarray:
+    """Return the norms of columns, without overflow or underflow."""
+    largest = np.abs(x).max(axis=0, initial=0.0)
+    scale = np.where(largest > 0.0, largest, 1.0)
+    x = x / scale
+    return scale * np.sqrt(np.einsum("ij,ij->j", x, x))
 
-    The sums: hinge; its blur; alpha; alpha_i |z_i|; free and upper alphas. With them, the first row outside its box. A
-    margin of m products is off by at most m EPS/2 |z_i||w|, 1 minus it by EPS/2 more, here and in the run alike.
-    """
-    rows, mine = shard.load(), slice(shard.first_row, shard.first_row + shard.n_rows)
-    x, features = _compact(rows.csr())
-    y, cost, a = rows.labels.astype(np.float64)[:, None], costs[mine], alpha[mine]
-    norms = np.sqrt(x.multiply(x).sum(axis=1))
-    u = cost[:, None] * c
-    free, upper, outside = (a > 0.0) & (a < u), (a == u) & (u > 0.0), (a < 0.0) | (a > u)
+
+def _no_counts(models: int, n_rows: int) -> np.ndarray:
+    return np.array([[0] * models, [0] * models, [n_rows] * models])
+
+
+def _nothing_far(models: int) -> np.ndarray:
+    return np.full((2, models), -1.0)
+
+
+def _shard_part(shard: Shard, *shared: np.ndarray) -> _Part:
+    """Return what a shard contributes to every model's sums."""
+    batch = _Batch(*shared)
+    rows, first = shard.load(), shard.first_row
+    x, features = compact(rows.csr())
+    mine, models = slice(first, first + shard.n_rows), batch.c.size
+    y, lengths = rows.labels.astype(np.float64), np.diff(x.indptr).astype(np.float64)
+    costs, alpha, norms = batch.costs[mine], batch.alpha[mine], twofold.row_norms(x.indptr, x.data)
+    matrix = x.indptr, x.indices, x.data, y
+    f, error, size = (np.zeros((shard.n_rows, models)) for _ in range(3))
+    high, low = np.zeros((features.size, models)), np.zeros((features.size, models))
+    pairs, plain, screened = np.zeros((PAIRS, models)), np.zeros((len(PLAIN), models)), np.zeros((2, models), np.int64)
+    counts, furthest, hinge = _no_counts(models, batch.costs.size), _nothing_far(models), np.zeros((3, models))
+    twofold.products(matrix, batch.w[features], f, error, size)
+    twofold.hinges(lengths, costs, f, error, size, hinge)
+    pairs[HINGE], plain[0] = hinge[:2], hinge[2]
+    twofold.row_sums(matrix, costs, batch.c, alpha, high, low, pairs[ALPHA])
+    judge_rows.rounding_of_margins(lengths, costs, f, size, plain[1])
+    judge_rows.boxes(first, costs, batch.c, alpha, norms, plain[2], counts)
+    judge_rows.verdicts(first, costs, norms, f, error, batch.zero, batch.upper, screened, furthest)
+    held = np.flatnonzero(costs == 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        f = y * (x @ w[features])
-        blur = EPS * (np.diff(x.indptr)[:, None] + 2.0) * (1.0 + np.outer(norms, w_norm))
-        hinge, blur = cost @ np.maximum(0.0, 1.0 - f), cost @ np.where(f < 1.0 + blur, blur, 0.0)
-        alpha_sum = np.ascontiguousarray(a.T).sum(axis=1)  # in this order NumPy adds in pairs: equal terms add no bias
-        sums = np.array([hinge, blur, alpha_sum, norms @ a, free.sum(axis=0), upper.sum(axis=0)])
-    first = np.where(outside.any(axis=0), mine.start + outside.argmax(axis=0), costs.size)
-    return features, x.T @ (y * a), sums, first
+        doubt = judge_rows.EPS * (lengths[held] + 2.0)[:, None] * size[held]
+    return _Part(features, high, low, pairs, plain, counts, screened, furthest, (f[held], doubt))
 
 
-def _compact(x: sp.csr_array) -> tuple[sp.csr_array, np.ndarray]:
+def compact(x: sp.csr_array) -> tuple[sp.csr_array, np.ndarray]:
     """Return the rows over the features that occur in them, in float64, and which those are."""
     occurs = np.zeros(x.shape[1], np.bool_)
     occurs[x.indices] = True

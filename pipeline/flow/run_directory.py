@@ -1,7 +1,8 @@
 """RUN: what a path leaves on disk, as a reader finds it.
 
-run.json        settings, data fingerprint, versions, status, the best step
-steps.jsonl     one line a finished step, forced to disk as it finishes
+run.json        settings, data fingerprint, versions, status, the best step, the end of the chain
+steps.jsonl     one line a finished step, forced to disk as it finishes; each seals its model and the lines before it
+                (see ``chain``)
 models/NNNNNN.npz
 
 """
@@ -25,7 +26,8 @@ from pipeline.flow.run_checks import check_header, check_place, check_step, read
 from pipeline.flow.score import best
 from pipeline.spec import PathSpec
 
-FORMAT, VERSION = "svmsieve-run", 1
+FORMAT, VERSION = "svmsieve-run", 2
+READABLE = (1, 2)  # from 2 on primal, dual and relative_gap are bounds in exact arithmetic, and steps are chained
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 MOST_C_SHOWN = 8
 
@@ -190,7 +192,7 @@ def read_header(folder: Path) -> dict[str, Any]:
         if path.exists() and not path.is_file():
             raise RunError(f"{path}: is not a file; {afresh}")
         header = read_json(path.read_text(encoding="utf-8"))
-        if header["format"] != FORMAT or header["version"] != VERSION:
+        if header["format"] != FORMAT or header["version"] not in READABLE:
             raise RunError(f"{path}: not a run of this svmsieve (version {shown(header['version'])}); {afresh}")
         check_header(header)
     except FileNotFoundError as error:

@@ -18,6 +18,7 @@ import numpy as np
 
 from pipeline.errors import RunError
 from pipeline.files import locked, remove_folder, write_json
+from pipeline.flow.chain import CHAIN, MODEL, foundation, is_chained, link
 from pipeline.flow.model_file import StoredModel, write_model
 from pipeline.flow.run_directory import (
     FORMAT,
@@ -51,8 +52,11 @@ class RunWriter:
         """Write a finished step: its model first, then its line."""
         number = len(self.steps)
         sync = time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS
-        write_model(self.folder / MODELS / model_name(number), facts["c"], w, alpha, verdicts, w_alpha, sync)
+        digest = write_model(self.folder / MODELS / model_name(number), facts["c"], w, alpha, verdicts, w_alpha, sync)
         line = {"step": number, **facts}
+        if is_chained(self.header):
+            line[MODEL] = digest
+            line[CHAIN] = link(self.chain, line)
         self.stream.write(json.dumps(line, allow_nan=False) + "\n")
         self.stream.flush()
         if sync:
@@ -60,6 +64,16 @@ class RunWriter:
             self.synced = time.monotonic()
         self.steps.append(line)
         return line
+
+    @property
+    def chain(self) -> str:
+        """The chain so far."""
+        return self.steps[-1][CHAIN] if self.steps else foundation(self.header)
+
+    def finish(self, **items: Any) -> None:
+        """Change run.json for the last time: it names the number of steps and the end of their chain."""
+        sealed = {CHAIN: self.chain} if is_chained(self.header) else {}
+        self.update(status="finished", n_steps=len(self.steps), **items, **sealed)
 
     def model(self, step: int) -> StoredModel:
         """Return the model of a finished step."""
@@ -92,6 +106,8 @@ def writing(path: str | Path, spec: PathSpec, data: dict[str, Any], versions: di
             if header["status"] == "finished" and len(steps) < header["n_steps"]:
                 _expect_same_versions(folder, header, versions)
                 writer.update(status="running")  # models were lost since: the missing steps are trained again
+            elif header["status"] == "finished" and is_chained(header) and header.get(CHAIN) != writer.chain:
+                raise RunError(f"{folder}: {HEADER} is not that of {STEPS}; remove {folder} to start afresh")
             yield writer
         finally:
             remove_folder(folder / SCRATCH)
@@ -128,6 +144,7 @@ def _matching_header(folder: Path, spec: PathSpec, data: dict[str, Any], version
     if not (folder / HEADER).is_file():
         header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
         header |= {"spec": spec.to_json(), "data": data, "versions": versions}
+        header[CHAIN] = foundation(header)
         write_json(folder / HEADER, header)
         return header
     header = read_header(folder)
@@ -167,13 +184,17 @@ def _remove_half_written(folder: Path) -> None:
 def _keep_whole_steps(folder: Path, header: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the steps that count and cut the rest off.
 
-    Every model is read: after a power cut any of those that were not forced to disk may be damaged, not only the last.
+    A step counts if its model is whole and, in a run with a chain, both are what was written in this place. Every model
+    is read: after a power cut any of those that were not forced to disk may be damaged, not only the last.
     """
-    whole: list[dict[str, Any]] = []
+    whole, chained = list[dict[str, Any]](), is_chained(header)
+    before = foundation(header)
     for facts in read_steps(folder, torn=True):
-        if not stored_model(folder, facts, header).is_whole():
+        model = stored_model(folder, facts, header)
+        if not (_is_next(model, facts, before) if chained else model.is_whole()):
             break
         whole.append(facts)
+        before = facts.get(CHAIN, "")
     text = "".join(json.dumps(facts, allow_nan=False) + "\n" for facts in whole).encode()
     path = folder / STEPS
     if not path.is_file() or path.read_bytes() != text:
@@ -181,3 +202,8 @@ def _keep_whole_steps(folder: Path, header: dict[str, Any]) -> list[dict[str, An
         temporary.write_bytes(text)
         temporary.replace(path)
     return whole
+
+
+def _is_next(model: StoredModel, facts: dict[str, Any], before: str) -> bool:
+    """Tell whether a line follows the chain before it, and has the model that it says."""
+    return facts.get(CHAIN) == link(before, facts) and model.path.is_file() and model.digest() == facts.get(MODEL)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.data.dataset import Dataset
+from pipeline.flow.rows_to_score import RowsToScore
 from pipeline.spec import PathSpec
 
 
-def rows_seen(header: dict[str, Any], data: Dataset) -> int:
+def rows_seen(header: dict[str, Any], data: Dataset | RowsToScore) -> int:
     """Return how many rows of the data are among those that the run with this run.json had, hold-out included."""
     about = header["data"]
     if about["fingerprint"] == data.fingerprint:
@@ -21,7 +22,7 @@ def rows_seen(header: dict[str, Any], data: Dataset) -> int:
     return sum(shard.n_rows for shard in data.shards if shard.digest in known)
 
 
-def said_of_seen(header: dict[str, Any], data: Dataset) -> str:
+def said_of_seen(header: dict[str, Any], data: Dataset | RowsToScore) -> str:
     """Return what has to be said of scores on these data; empty if none of the rows is known to the run."""
     count, spec = rows_seen(header, data), PathSpec.from_json(header["spec"])
     if not count:

@@ -1,41 +1,44 @@
-"""Verify a run: every certificate computed again from the stored model and all rows, and compared with what was said.
+"""Verify a run: a run that verifies is the run that was made, and its certificates are true in exact arithmetic.
 
-A step holds when its model is whole and for the C that the step names, alpha is feasible, P, D and the relative gap are
-those in steps.jsonl but for rounding, the gap is within the run's ``tol``, w_alpha is sum alpha_i z_i, the counts are
-right, and C ascends. Then, whatever made the model, P_C(w) is at most (relative gap) x P above the optimum.
-
-What rounding may do is bounded. A margin: by its number of products; C multiplies that, so that on separable data at
-C = 10^6 two honest values of P differ by 10^-9 and more. A sum over n rows: by n EPS/2 of the magnitudes that are added
-up, in the run and here. The run then carries w_alpha from step to step, which adds up by chance: 16 EPS sqrt(n steps)
-(the law is Higham's and Mary's, "A new approach to probabilistic rounding error analysis", 2019). Measured on a9a,
-mushrooms and breast cancer: at most 3 % of all that. The box is compared exactly: solvers clip alpha to the float64
-product C c_i.
+A step holds when its model is whole, the one that was written, and for the C that the step names; alpha is feasible;
+P, D and the relative gap are what steps.jsonl says, and the gap is within the run's ``tol`` (see ``check_step``);
+w_alpha is sum alpha_i z_i; counts and scores are right; no verdict is false; C ascends as grid or epsilon ask
+(``check_spacing``); and its line follows the one before (``chain``). Then, whatever made the model, P_C(w) is at most
+(relative gap) x P above the optimum. run.json must agree with the steps (``check_header``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.events import Listener, Note, Progress, silent
+from pipeline.flow.chain import MODEL, broken, is_chained
+from pipeline.flow.check_header import check_best, check_header
+from pipeline.flow.check_scores import wrong_score
+from pipeline.flow.check_spacing import spacing_problem, wrong_c
+from pipeline.flow.check_start import start_of_path
+from pipeline.flow.check_step import Claim, is_number
+from pipeline.flow.check_validation import Validation
 from pipeline.flow.cross_validation import FOLDS
-from pipeline.flow.recompute import EPS, Model, Values, batch_size, effective_costs, read_model, recompute
+from pipeline.flow.enclosure import rounded_down, rounded_up
+from pipeline.flow.recompute import Values, batch_size, recompute
 from pipeline.flow.run_directory import Run, StepView, open_run
-
-NUMBERS = ("c", "primal", "dual", "relative_gap", "n_rows", "n_free", "n_upper")
+from pipeline.flow.stored_model import Model, read_model
+from pipeline.flow.trained_rows import TrainedRows, trained_rows
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a step is worth: the recomputed values (None where there is no model to compute them from), or a problem."""
+    """What a step is worth, or a problem: bounds of P from above, of D from below and of the relative gap from above.
+
+    They are None where there is no model to compute them from.
+    """
 
     run: str
     step: int
@@ -56,13 +59,40 @@ class Finding:
 
 
 def verify(
-    engine: Engine, path: str | Path, data: Dataset, step: int | None = None, listen: Listener = silent
+    engine: Engine,
+    path: str | Path,
+    data: Dataset,
+    step: int | None = None,
+    listen: Listener = silent,
+    validation: Dataset | None = None,
 ) -> list[Finding]:
-    """Return a finding for every step of a run and of its folds, or for the one step of each."""
+    """Return a finding for every step of a run and of its folds, or for the one step of each.
+
+    Scores on validation data are checked if those are given.
+    """
     run = open_run(path, checked=False)
     if not 0 <= (step or 0) < len(run.steps):
         raise RunError(f"{run.path}: there is no step {step or 0}; the run has {len(run.steps)} finished steps")
-    return [finding for each in (run, *_folds(run)) for finding in _verify_run(engine, each, data, step, listen)]
+    folds = list(_folds(run))
+    judge = None if validation is None else Validation(engine, validation)
+    if judge is not None:
+        judge.check(run)
+    elif run.header["data"].get("validation"):
+        listen(Note(f"{run.path}: scores on validation data are not checked; give them with --validation"))
+    for each in (run, *folds):
+        if each.header["data"]["fingerprint"] != data.fingerprint:
+            origin = each.header["data"].get("path")
+            raise RunError(f"{each.path}: was made from other data ({origin}) than {data.path}; verify it with those")
+        check_header(each, listen)
+    found = _Verifier(engine, run, data, step, listen, judge).findings()
+    for fold in folds:
+        found += _Verifier(engine, fold, data, step, listen).findings()
+    trusted = all(finding.holds for finding in found)  # else scores may be wrong, and the best step with them
+    if step is None and trusted:
+        check_best(run, folds if "cv_scores" in run.header else [])
+        for fold in folds:
+            check_best(fold, [])
+    return found
 
 
 def _folds(run: Run) -> Iterator[Run]:
@@ -80,112 +110,99 @@ def _folds(run: Run) -> Iterator[Run]:
         yield fold
 
 
-def _verify_run(engine: Engine, run: Run, data: Dataset, step: int | None, listen: Listener) -> list[Finding]:
-    if run.header["data"]["fingerprint"] != data.fingerprint:
-        origin = run.header["data"].get("path")
-        raise RunError(f"{run.path}: was made from other data ({origin}) than {data.path}; verify it with those")
-    _expect_all_steps(run, listen)
-    steps = run.steps if step is None else run.steps[step : step + 1]
-    costs = effective_costs(engine, data, run.spec)
-    size = batch_size(data, engine.backend.workers)
-    seen = _meter(data, -(-len(steps) // size), listen)
-    found: list[Finding] = []
-    for first in range(0, len(steps), size):
-        found += _verify_batch(engine, run, data, costs, steps[first : first + size], seen)
-    return found
+@dataclass
+class _Verifier:
+    """Verifies the steps of one run, or one step; ``problems`` are those that are known without the models."""
 
+    engine: Engine
+    run: Run
+    data: Dataset
+    step: int | None
+    listen: Listener
+    judge: Validation | None = None
+    problems: dict[int, str] = field(default_factory=dict)
 
-def _expect_all_steps(run: Run, listen: Listener) -> None:
-    """Raise RunError if a finished run lacks a step of its grid, or of those it says it has."""
-    count, grid = len(run.steps), run.spec.grid
-    if run.header["status"] != "finished":
-        listen(Note(f"{run.path}: the run is not finished; it has {count} steps so far"))
-        return
-    expected = len(set(grid)) if grid else run.header["n_steps"]
-    if count < expected:
-        raise RunError(f"{run.path}: says it is finished, but has {count} steps of {expected} or more; train again")
+    def findings(self) -> list[Finding]:
+        """Return a finding a step."""
+        run, spec = self.run, self.run.spec
+        steps = run.steps if self.step is None else run.steps[self.step : self.step + 1]
+        rows = trained_rows(self.engine, self.data, spec)
+        size = batch_size(self.data, self.engine.backend.workers, rows.held_out.size)
+        whole_path = self.step is None and (spec.grid is None or spec.grid_in_c_min)
+        seen = _meter(self.data, -(-len(steps) // size) + 2 * whole_path, self.listen)
+        self._check_c(rows, whole_path, seen)
+        found: list[Finding] = []
+        for first in range(0, len(steps), size):
+            found += self._batch(rows, steps[first : first + size], seen)
+        for k, broke in enumerate(broken(run.header, (s.facts for s in run.steps)) if is_chained(run.header) else []):
+            if broke:
+                self.problems.setdefault(k, "its line in steps.jsonl does not follow from the one before it")
+        return [replace(f, problem=f.problem or self.problems.get(f.step, "")) for f in found]
 
+    def _check_c(self, rows: TrainedRows, whole_path: bool, seen: Callable[[int], None]) -> None:
+        """Note what is wrong with the C of the steps, by the grid or by where the path starts."""
+        run, c_min = self.run, self.run.header.get("c_min")
+        if whole_path:
+            start = start_of_path(self.engine, self.data, rows.costs, seen)
+            wrong = start.problem(c_min)
+            if wrong:
+                self.problems[0] = wrong
+        for k, problem in wrong_c(run.spec, c_min, [_c_of(step) for step in run.steps]):
+            self.problems.setdefault(k, problem)
 
-def _verify_batch(
-    engine: Engine, run: Run, data: Dataset, costs: np.ndarray, steps: list[StepView], seen: Callable[[int], None]
-) -> list[Finding]:
-    models: dict[int, Model] = {}
-    problems: dict[int, str] = {}
-    for step in steps:
-        try:
-            models[step.step] = read_model(step.model.path, data.n_rows, data.n_features)
-        except RunError as error:
-            problems[step.step] = str(error)
-    values = recompute(engine, data, costs, list(models.values()), seen) if models else []
-    worth = dict(zip(models, values, strict=True))
-    trained = int(np.count_nonzero(costs))
-    found = []
-    for step in steps:
-        n, c = step.step, _c_of(step)
-        if n in problems:
-            found.append(Finding(str(run.path), n, c, None, None, None, problems[n]))
-            continue
+    def _batch(self, rows: TrainedRows, steps: list[StepView], seen: Callable[[int], None]) -> list[Finding]:
+        models: dict[int, Model] = {}
+        damaged: dict[int, str] = {}
+        for step in steps:
+            try:
+                models[step.step] = read_model(step.model.path, self.data.n_rows, self.data.n_features)
+            except RunError as error:
+                damaged[step.step] = str(error)
+        values = recompute(self.engine, self.data, rows.costs, list(models.values()), seen) if models else []
+        worth = dict(zip(models, values, strict=True))
+        if self.judge is not None:
+            for n, wrong in self.judge.wrong_scores(self.run, self.data, models).items():
+                self.problems.setdefault(n, wrong)
+        found = []
+        for step in steps:
+            n, c, name = step.step, _c_of(step), str(self.run.path)
+            if n in damaged:
+                found.append(Finding(name, n, c, None, None, None, damaged[n]))
+                continue
+            problem = next(self._problems(step, models[n], worth[n], rows), "")
+            found.append(Finding(name, n, c, *_bounds(worth[n]), problem))
+        return found
+
+    def _problems(self, step: StepView, model: Model, found: Values, rows: TrainedRows) -> Iterator[str]:
+        """Yield what is wrong with a step; its own numbers first, then its place in the run, then its seal."""
+        run, spec, n = self.run, self.run.spec, step.step
         before = _c_of(run.steps[n - 1]) if n else 0.0
-        rounding = EPS * (data.n_rows + 16 * math.sqrt(data.n_rows * (n + 1)))
-        claim = Claim(step.facts, before, trained, run.spec.tol, rounding)
-        problem = next(claim.problems(models[n].c, worth[n]), "")
-        primal, dual, gap = (_finite(x) for x in (worth[n].primal, worth[n].dual, worth[n].relative_gap))
-        found.append(Finding(str(run.path), n, c, primal, dual, gap, problem))
-    return found
+        claim = Claim(step.facts, before, rows.count, self.data.n_rows, spec.tol, bounds=run.header["version"] > 1)
+        yield from claim.problems(model, found)
+        if self.step is None and spec.grid is None:
+            following = _c_of(run.steps[n + 1]) if n + 1 < len(run.steps) else spec.c_max
+            if n + 1 < len(run.steps) or run.header["status"] == "finished":
+                yield from filter(None, [spacing_problem(claim, found, following, spec.epsilon)])
+        if not run.header["data"].get("validation"):
+            yield from filter(None, [wrong_score(step.facts.get("scores"), *found.margins, rows.held_out)])
+        yield from filter(None, [self.problems.get(n)])
+        if is_chained(run.header) and step.facts.get(MODEL) != step.model.digest():
+            yield "its model file is not the one that was written"
+
+
+def _bounds(found: Values) -> tuple[float | None, float | None, float | None]:
+    if found.enclosure is None:
+        return None, None, None
+    bounds = rounded_up(found.enclosure.primal.upper), rounded_down(found.enclosure.dual.lower)
+    primal, dual, gap = (
+        x if math.isfinite(x) else None for x in (*bounds, rounded_up(found.enclosure.relative_gap.upper))
+    )
+    return primal, dual, gap
 
 
 def _c_of(step: StepView) -> float:
     c = step.facts.get("c")
-    return c if isinstance(c, int | float) else math.nan
-
-
-def _finite(x: float) -> float | None:
-    return x if math.isfinite(x) else None
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What steps.jsonl says of a step, and what it is measured by."""
-
-    facts: dict[str, Any]
-    c_before: float
-    trained: int
-    tol: float
-    rounding: float
-
-    def problems(self, c: float, found: Values) -> Iterator[str]:
-        """Yield what is wrong with the step, given its model's C and worth; causes before what follows from them."""
-        said = self.facts
-        for name in NUMBERS:
-            if not isinstance(said.get(name), int | float):
-                yield f"steps.jsonl does not say its {name}"
-                return
-        if said["c"] != c:
-            yield f"the model is for C = {c:.12g}"
-        if not said["c"] > self.c_before:
-            yield f"C does not ascend: the step before has C = {self.c_before:.12g}"
-        if found.outside is not None:
-            row, alpha, u = found.outside
-            box = f"outside its box from 0 to {u:.12g}" if u > 0 else "but the row was not trained on"
-            yield f"alpha of row {row} is {alpha:.12g}, {box}"
-        if not (math.isfinite(found.primal) and math.isfinite(found.dual)):
-            yield "the model has no finite primal and dual value"
-        slack_primal, slack_dual = self.rounding * found.primal + found.blur, self.rounding * found.magnitude
-        slack = (slack_primal + slack_dual) / found.primal if found.primal > 0 else 0.0
-        yield from self._differences("primal", found.primal, slack_primal)
-        yield from self._differences("dual", found.dual, slack_dual)
-        yield from self._differences("relative_gap", found.relative_gap, slack)
-        if not found.relative_gap <= self.tol + slack:
-            yield f"the relative gap {found.relative_gap:.6g} is above the run's tol {self.tol:g}"
-        if not found.apart <= self.rounding * found.reach:
-            yield f"the stored w or w_alpha is {found.apart:.3g} apart from sum alpha_i z_i"
-        yield from self._differences("n_rows", self.trained)
-        yield from self._differences("n_free", found.n_free)
-        yield from self._differences("n_upper", found.n_upper)
-
-    def _differences(self, name: str, found: float, slack: float = 0.0) -> Iterator[str]:
-        if not abs(self.facts[name] - found) <= slack:
-            yield f"the stored {name} {self.facts[name]:.12g} is not {found:.12g}"
+    return float(c) if c is not None and is_number(c) else math.nan
 
 
 def _meter(data: Dataset, passes: int, listen: Listener) -> Callable[[int], None]:

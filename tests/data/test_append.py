@@ -190,3 +190,21 @@ def test_formats_may_differ_from_append_to_append(tmp_path, pair):
     ingest([first], tmp_path / "out", IngestSpec())
     append(second, tmp_path / "out")
     np.testing.assert_array_equal(contents(open_shards(tmp_path / "out")).x, np.vstack([table.x, table.x]))
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("bias", [0.0, 1.0])
+def test_a_table_next_to_features_without_names_is_counted(tmp_path, bias):
+    """Columns can only be matched by position there: as many as there are features, and names only if all have one."""
+    table = random_table(10, 3)
+    ingest([str(write_svmlight(tmp_path / "a.svm", table))], tmp_path / "out", IngestSpec(bias=bias))
+    for columns in (2, 4):
+        other = write_csv(tmp_path / "b.csv", random_table(10, columns))
+        with pytest.raises(DataError, match=rf"b.csv: has {columns} feature columns, not 3; drop"):
+            append(other, tmp_path / "out")
+    assert append(write_csv(tmp_path / "b.csv", table), tmp_path / "out").columns == ("f0", "f1", "f2")
+    spec = IngestSpec(ReadOptions(rules=ReadRules(features=7)))
+    with pytest.raises(DataError, match=r"b.csv: has 3 feature columns, not 7; .* leave out --features"):
+        ingest([str(tmp_path / "b.csv")], tmp_path / "other", spec)
+    wide = write_svmlight(tmp_path / "wide.svm", random_table(10, 5))
+    assert ingest([str(wide), str(tmp_path / "b.csv")], tmp_path / "mixed", IngestSpec()).columns is None

@@ -19,6 +19,7 @@ from pipeline.flow import path as path_module
 from pipeline.flow.run_directory import open_run
 from pipeline.flow.score import mean_scores, scores
 from tests.flow.runs import command, shards_of, sparse_rows
+from tests.flow.tampering import reseal
 from tests.flow.worlds import World, check_optimum, plain_world, write_shards
 from tests.formats import Table
 
@@ -279,9 +280,11 @@ def test_a_run_begun_with_other_versions_is_not_continued(plain, data, capsys, t
     words = ["path", data.path, "--grid", ",".join(map(str, GRID)), "--memory", plain.spec.memory, "-q"]
     other = plain.header["versions"] | {"numpy": "1.0", "scipy": "1.0"}
     finished = changed(plain.path, tmp_path / "finished", versions=other)
+    reseal(finished)
     assert command(capsys, *words, "--out", finished)[::2] == (0, "")
     half = unfinished(plain, tmp_path / "half", 2)
     half = changed(half, tmp_path / "other", versions=other)
+    reseal(half)
     code, out, err = command(capsys, *words, "--out", half)
     assert (code, out) == (1, "")
     (line,) = err.splitlines()

@@ -51,7 +51,7 @@ def close(found, expected) -> None:
 def test_predictions_equal_dense_numpy(tmp_path, inline, labels, bias):
     one = trained(tmp_path, labels, bias)
     assert len(one.data.shards) == 4
-    found = write_predictions(inline, model_of(one.run), one.data, tmp_path / "p.parquet")
+    found = write_predictions(inline, model_of(one.run), one.data, tmp_path / "p.parquet").scores
     columns = read(tmp_path / "p.parquet")
     score = one.dense_scores(one.run.best.w)
     assert np.abs(score).max() > 0.3

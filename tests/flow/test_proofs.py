@@ -69,7 +69,7 @@ def test_where_float64_cannot_certify_a_line_names_scaling(tmp_path):
     with pytest.raises(
         SieveError, match=r"relative gap stays at .* scale the features, for example to \[-1, 1\]"
     ) as said:
-        pipeline.fit_path(write_svm(tmp_path / "rows.svm", x, y), grid=[1e6], tol=1e-17, out=tmp_path / "run")
+        pipeline.fit_path(write_svm(tmp_path / "rows.svm", x, y), grid=[1e6], tol=1e-15, out=tmp_path / "run")
     assert "\n" not in str(said.value)
 
 
@@ -114,5 +114,5 @@ def test_a_point_that_was_overwritten_proves_nothing():
 
 def test_a_cost_that_underflows_is_one_line(tmp_path):
     x, y = separable(1.0)
-    with pytest.raises(SieveError, match="below float64's range"):
+    with pytest.raises(SieveError, match="out of float64's range"):
         pipeline.fit_path(write_svm(tmp_path / "rows.svm", x, y), grid=[1e-320], out=tmp_path / "run")

@@ -13,9 +13,9 @@ import pipeline
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import StepProgress
-from pipeline.flow.recompute import effective_costs
 from pipeline.flow.screen import screen_to, screening
 from pipeline.flow.survivors import survivors_to
+from pipeline.flow.trained_rows import trained_rows
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from pipeline.spec import RULES, PathSpec
 from tests.flow.runs import command
@@ -63,7 +63,7 @@ def test_train_from_a_model_with_other_costs(tmp_path, settings):
     data, plain = trained(tmp_path / "data", WORLD, [0.5])
     run = pipeline.fit_path(data, grid=[0.5, 0.6], reference=plain.steps[0], scheduler="inline", **settings)
     with Engine("inline") as engine:
-        costs = effective_costs(engine, data, run.spec)
+        costs = trained_rows(engine, data, run.spec).costs
     assert np.any(costs != 1.0)
     check_run(WORLD.weighed(costs), run)
 
@@ -201,7 +201,7 @@ def test_alpha_at_its_bound_stays_there_when_class_weights_change(tmp_path, sett
     with Engine("inline") as engine, screening(engine, data, old.steps[0], 1.0, spec=spec) as found:
         share = found.arrays.alpha[:120] / found.arrays.costs[:120]
     with Engine("inline") as engine:
-        before = old.steps[0].alpha / effective_costs(engine, pipeline.open_dataset(tmp_path / "old"), old.spec)
+        before = old.steps[0].alpha / trained_rows(engine, pipeline.open_dataset(tmp_path / "old"), old.spec).costs
     np.testing.assert_allclose(share, before, rtol=1e-9)
     at_bound = np.abs(before - 1) < 1e-12
     assert np.count_nonzero(at_bound) > 5

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import glob
 import gzip
 import lzma
+import os
+import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,12 +17,14 @@ from typing import IO, Any
 
 import fsspec
 
+from pipeline.data.sources.xz import MOST_MEMORY, XzReader
 from pipeline.data.stores import explain, is_url, reason
 from pipeline.errors import DataError
 
-_OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
+_OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", XzReader))
 _SUFFIXES = (".gz", ".bz2", ".xz")
 FILE_SUFFIXES = (*_SUFFIXES, ".parquet", ".pq", ".npz", ".csv", ".svm", ".libsvm", ".txt")
+_XZ_MEMORY = "Memory usage limit exceeded"
 _BZ2_DAMAGED = "Invalid data stream"  # bz2 has no error of its own
 
 
@@ -33,9 +38,9 @@ def expand(path: str) -> list[str]:
 
 def _expand_local(path: str) -> list[str]:
     here = Path(path)
-    if here.is_dir():
+    if is_folder(path):
         return sorted(str(f) for f in here.rglob("*") if f.is_file() and _is_part(f.relative_to(here).parts))
-    if glob.has_magic(path) and not here.exists():
+    if glob.has_magic(path) and status_of(path) is None:
         return sorted(glob.glob(path, recursive=True))  # noqa: PTH207
     return [path]
 
@@ -70,19 +75,48 @@ def size_of(path: str) -> int:
         if size is None:
             raise DataError("the server does not tell its size; download it and name the local file", path=path)
         return int(size)
+    status = status_of(path)
+    if status is None:
+        raise DataError("cannot be read (no such file); check the path and its permissions", path=path)
+    if not stat.S_ISREG(status.st_mode):
+        raise DataError(f"is {_kind(status.st_mode)}, not a file; name a file with rows", path=path)
+    return status.st_size
+
+
+def status_of(path: str) -> os.stat_result | None:
+    """Return what the system knows of a local path, None if nothing is there; what may not be seen is an error."""
     try:
-        return Path(path).stat().st_size
-    except OSError as error:
-        raise DataError(f"cannot be read ({reason(error)}); check the path and its permissions", path=path) from error
+        return Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        said = "its links go in a circle" if getattr(error, "errno", 0) == errno.ELOOP else reason(error)
+        raise DataError(f"cannot be read ({said}); check the path and its permissions", path=path) from error
+
+
+def is_folder(path: str) -> bool:
+    """Whether a local path is a directory that may be seen."""
+    status = None if is_url(path) else status_of(path)
+    return status is not None and stat.S_ISDIR(status.st_mode)
+
+
+def _kind(mode: int) -> str:
+    kinds = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+    return next((name for test, name in kinds if test(mode)), "a device")
 
 
 @contextmanager
 def open_binary(path: str) -> Iterator[IO[bytes]]:
     """Open for reading as it lies there; trouble, now or while reading, is a DataError."""
+    if not is_url(path):
+        size_of(path)  # to open a pipe would wait for whoever writes into it
     try:
         with fsspec.open(path, "rb") if is_url(path) else Path(path).open("rb") as stream:
             yield stream
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        if _XZ_MEMORY in str(error):
+            problem = f"takes more than {MOST_MEMORY:,} bytes of memory to unpack"
+            raise DataError(f"{problem}; pack it again with xz -9 or less", path=path) from error
         raise DataError(f"the compressed file is truncated or damaged ({error}); get it again", path=path) from error
     except (OSError, ImportError) as error:
         if str(error) == _BZ2_DAMAGED:
@@ -117,6 +151,12 @@ def position(stream: IO[bytes], size: int) -> int:
     """Return how many of the file's bytes have been read, compressed or not, for the progress bar."""
     raw = getattr(stream, "fileobj", None) or getattr(stream, "_fp", None) or stream
     return min(int(raw.tell()), size)
+
+
+def too_long(path: str, line: int, max_line: int) -> DataError:
+    """Return the error for a line that is longer than lines may be."""
+    problem = f"the line is longer than {max_line:,} bytes"
+    return DataError(f"{problem}; correct the file, or raise --max-line", path=path, row=line, unit="line")
 
 
 def format_of(path: str) -> str:

@@ -1,14 +1,13 @@
 """NumPy npz with CSR arrays ``data, indices, indptr, shape`` and labels ``y`` (``weight`` optional).
 
-The arrays are members of a zip file; each is read as a stream of its own, so that no array is ever held whole.
+The arrays are members of a zip file; each is read as a stream of its own, so that no array is ever held whole. What a
+header says of an array is believed only as far as the archive's directory agrees.
 """
 
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import IO
@@ -19,80 +18,81 @@ from pipeline.data.block import LARGEST_FEATURES, Block, Origin, ReadRules, make
 from pipeline.data.labels import RawLabels, label_text
 from pipeline.data.sources.base import ReadOptions, Task
 from pipeline.data.sources.files import open_binary, size_of
-from pipeline.data.sources.parquet import array_rules
+from pipeline.data.sources.npz_member import Member
+from pipeline.data.sources.parquet import BYTES_A_PAIR, array_rules
 from pipeline.errors import DataError
 
 ROWS_AT_A_TIME = 1 << 14
 NONZEROS_AT_A_TIME = 1 << 21
-_KINDS = {
-    "data": "biuf",
-    "weight": "biuf",
-    "indices": "iu",
-    "indptr": "iu",
-    "shape": "iu",
-    "y": "biufUS",
-    "format": "US",
-}
-_WHAT = {"biuf": "numbers", "iu": "whole numbers", "biufUS": "numbers or text", "US": "text"}
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+NEEDED = ("data", "indices", "indptr", "shape", "y")
 
 
 class NpzSource:
-    """One npz file."""
+    """One npz file; one without ``y`` can be scored."""
 
     format = "npz"
     columns: tuple[str, ...] | None = None
 
     def __init__(self, path: str, options: ReadOptions) -> None:
-        self.path = path
+        self.path, self.max_entries = path, options.max_line // BYTES_A_PAIR
         self.rules = array_rules(options.rules)
         self.size = size_of(path)
         with open_binary(path) as raw, _archive(raw, path) as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")}
-            for name in ("data", "indices", "indptr", "shape", "y"):
-                if name not in names:
+            for name in NEEDED:
+                if name not in names and not (name == "y" and self.rules.unlabelled):
                     raise DataError(f"no array '{name}'; an npz needs data, indices, indptr, shape and y", path=path)
             if "format" in names:
-                kind = label_text(_Member(archive, "format", path).read(1).tolist()[0])
+                kind = label_text(Member(archive, "format", path).read(1).tolist()[0])
                 if kind != "csr":
-                    raise DataError(f"the matrix is {kind}; convert it to CSR", path=path)
-            shape = _Member(archive, "shape", path)
+                    raise DataError(f"the matrix is {kind[:40]}; convert it to CSR", path=path)
+            shape = Member(archive, "shape", path)
             if shape.length != 2:
                 raise DataError(f"'shape' has {shape.length} entries, not 2; write the matrix again", path=path)
             n_rows, n_features = shape.read(2).tolist()
-            self.weighted = "weight" in names
+            wanted = ("data", "indices", "indptr", *([] if self.rules.unlabelled else ["weight"]), "y")
+            self.members = tuple(name for name in wanted if name in names)
         self.n_rows: int = n_rows
         self.n_features: int | None = n_features
-        if n_rows < 0 or not 0 <= n_features <= LARGEST_FEATURES:
+        if n_rows < 0 or not 1 <= n_features <= LARGEST_FEATURES:
             raise DataError(f"the shape {n_rows} x {n_features} cannot be; write the matrix again", path=path)
 
     def tasks(self) -> Iterator[Task]:
         """Yield the next rows, at most ``ROWS_AT_A_TIME`` and about ``NONZEROS_AT_A_TIME`` nonzeros at a time."""
         with open_binary(self.path) as raw, _archive(raw, self.path) as archive:
-            members = {n: _Member(archive, n, self.path) for n in ("data", "indices", "indptr", "y")}
-            if self.weighted:
-                members["weight"] = _Member(archive, "weight", self.path)
+            members = {name: Member(archive, name, self.path) for name in self.members}
             self._check_lengths(members)
-            row, end, stored = 0, int(members["indptr"].read(1)[0]), members["data"].length
+            row, end = 0, int(members["indptr"].read(1)[0])
             if end != 0:
                 raise DataError(f"'indptr' starts with {end}, not 0; write the matrix again", path=self.path)
             pending = np.empty(0, np.int64)
             while row < self.n_rows:
                 if pending.size == 0:
-                    pending = members["indptr"].read(min(ROWS_AT_A_TIME, self.n_rows - row)).astype(np.int64)
-                    wrong = np.flatnonzero((np.diff(pending, prepend=end) < 0) | (pending > stored))
-                    if wrong.size:
-                        problem = (
-                            f"'indptr' decreases or goes beyond the {stored} stored values; write the matrix again"
-                        )
-                        raise Origin(self.path, row + 1).error(int(wrong[0]), problem)
+                    pending = self._row_ends(members, row, end)
                 count = max(1, int(np.searchsorted(pending, end + NONZEROS_AT_A_TIME, side="right")))
                 indptr = np.concatenate([[0], pending[:count] - end])
                 pending, nnz = pending[count:], int(indptr[-1])
                 yield self._task(members, row, indptr, nnz)
                 end, row = end + nnz, row + count
 
-    def _check_lengths(self, members: dict[str, _Member]) -> None:
+    def _row_ends(self, members: dict[str, Member], row: int, end: int) -> np.ndarray:
+        """Return where the next rows end, checked: ascending, within what is stored, none longer than a row may be."""
+        stored, origin = members["data"].length, Origin(self.path, row + 1)
+        ends = members["indptr"].read(min(ROWS_AT_A_TIME, self.n_rows - row))
+        beyond = np.flatnonzero((ends < 0) | (ends > stored))
+        ends = ends.astype(np.int64)
+        lengths = np.diff(ends, prepend=end)
+        wrong = np.union1d(np.flatnonzero(lengths < 0), beyond)
+        if wrong.size:
+            problem = f"'indptr' decreases or goes beyond the {stored} stored values; write the matrix again"
+            raise origin.error(int(wrong[0]), problem)
+        longest = int(np.argmax(lengths))
+        if lengths[longest] > self.max_entries:
+            problem = f"the row has {lengths[longest]:,} entries, more than the {self.max_entries:,} there may be"
+            raise origin.error(longest, f"{problem}; raise --max-line if that is right")
+        return ends
+
+    def _check_lengths(self, members: dict[str, Member]) -> None:
         lengths = {
             "y": self.n_rows,
             "indptr": self.n_rows + 1,
@@ -104,11 +104,11 @@ class NpzSource:
                 problem = f"'{name}' has {members[name].length} entries, not {expected}"
                 raise DataError(f"{problem}; the arrays must agree: write the file again", path=self.path)
 
-    def _task(self, members: dict[str, _Member], row: int, indptr: np.ndarray, nnz: int) -> Task:
+    def _task(self, members: dict[str, Member], row: int, indptr: np.ndarray, nnz: int) -> Task:
         rows = indptr.size - 1
         csr = indptr, members["indices"].read(nnz), members["data"].read(nnz)
-        labels = members["y"].read(rows)
-        costs = members["weight"].read(rows).astype(np.float64) if self.weighted else None
+        labels = members["y"].read(rows) if "y" in members else None
+        costs = members["weight"].read(rows).astype(np.float64) if "weight" in members else None
         share = self.size * rows // max(1, self.n_rows)
         limit = self.n_features if self.rules.features is None else self.rules.features
         rules = replace(self.rules, features=limit)
@@ -117,7 +117,7 @@ class NpzSource:
 
 def _block(
     origin: Origin,
-    labels: np.ndarray,
+    labels: np.ndarray | None,
     csr: tuple[np.ndarray, ...],
     rules: ReadRules,
     costs: np.ndarray | None,
@@ -125,44 +125,12 @@ def _block(
 ) -> Block:
     indptr, indices, values = csr
     arrays = indptr, zero_based(indices, indptr, rules, origin), values.astype(np.float64)
-    return make_block(origin, RawLabels.of(labels), arrays, rules, costs).with_source_bytes(share)
-
-
-class _Member:
-    """One array of the archive as a stream of entries."""
-
-    def __init__(self, archive: zipfile.ZipFile, name: str, path: str) -> None:
-        self.name, self.path = name, path
-        with self._damage():
-            self.stream: IO[bytes] = archive.open(name + ".npy")
-            version = np.lib.format.read_magic(self.stream)
-            read_header = (
-                np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            )
-            shape, _, self.dtype = read_header(self.stream)
-        if self.dtype.kind not in _KINDS[name] or len(shape) > 1:
-            problem = f"'{name}' is an array of {self.dtype} with shape {shape}"
-            raise DataError(f"{problem}; it must be one-dimensional, of {_WHAT[_KINDS[name]]}", path=path)
-        self.length = int(shape[0]) if shape else 1
-
-    def read(self, count: int) -> np.ndarray:
-        size = count * self.dtype.itemsize
-        with self._damage():
-            data = self.stream.read(size)
-        if len(data) != size:
-            raise DataError(f"'{self.name}' ends too early; write the file again", path=self.path)
-        return np.frombuffer(data, dtype=self.dtype)
-
-    @contextmanager
-    def _damage(self) -> Iterator[None]:
-        try:
-            yield
-        except _DAMAGE as error:
-            raise DataError(f"'{self.name}' is damaged ({error}); write the file again", path=self.path) from error
+    raw = RawLabels.of(np.full(indptr.size - 1, "") if labels is None else labels)
+    return make_block(origin, raw, arrays, rules, costs).with_source_bytes(share)
 
 
 def _archive(raw: IO[bytes], path: str) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(raw)
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, UnicodeDecodeError) as error:
         raise DataError(f"is not a readable npz file ({error}); write it again", path=path) from error

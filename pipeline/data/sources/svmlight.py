@@ -15,7 +15,7 @@ from pipeline.data.decimals import NUMBER
 from pipeline.data.labels import RawLabels, label_text
 from pipeline.data.sources import svmlight_kernel as k
 from pipeline.data.sources.base import BLOCK_BYTES, ReadOptions, Task
-from pipeline.data.sources.files import open_plain, position, size_of
+from pipeline.data.sources.files import open_plain, position, size_of, too_long
 from pipeline.errors import DataError
 
 _NUMBER = re.compile(NUMBER.encode(), re.IGNORECASE)
@@ -29,7 +29,7 @@ class SvmlightSource:
     columns: tuple[str, ...] | None = None
 
     def __init__(self, path: str, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
-        self.path, self.block_bytes = path, block_bytes
+        self.path, self.block_bytes, self.max_line = path, block_bytes, options.max_line
         known = options.text_base if options.rules.base is None else options.rules.base
         self.rules = replace(options.rules, base=known)
         self.size = size_of(path)
@@ -39,7 +39,9 @@ class SvmlightSource:
         line = 1
         with open_plain(self.path) as stream:
             before = 0
-            for text in _ranges(stream, self.block_bytes):
+            for text in _ranges(stream, self.block_bytes, self.max_line):
+                if text is None:
+                    raise too_long(self.path, line, self.max_line)
                 after = position(stream, self.size)
                 yield partial(_parse_range, text, self.path, line, self.rules, after - before)
                 before = after
@@ -63,13 +65,15 @@ def _parse(text: bytes, path: str, first_line: int, rules: ReadRules) -> Block:
     rows, pairs = k.count(buffer)
     labels, lines, indptr = np.empty(rows), np.empty(rows, np.int64), np.empty(rows + 1, np.int64)
     indices, values = np.empty(pairs, np.int32), np.empty(pairs)
-    status, start, end, line, rows, pairs, deferred, n_deferred = k.scan(buffer, labels, lines, indptr, indices, values)
+    status, start, end, line, rows, pairs, deferred, n_deferred = k.scan(
+        buffer, labels, lines, indptr, indices, values, rules.unlabelled
+    )
     if status != k.OK:
         token = _shown(text[start:end])
         raise DataError(_PROBLEMS[status].format(token=token), path=path, row=first_line + line, unit="line")
     lines = lines[:rows] + first_line
     origin = Origin(path, lines=lines)
-    texts = _settle(text, deferred[:n_deferred], labels, values, indptr[: rows + 1], origin)
+    texts = _settle(text, deferred[:n_deferred], values, indptr[: rows + 1], origin)
     indices = indices[:pairs]
     indices -= rules.assumed_base
     named = labels[:rows] if not texts else _as_text(labels[:rows], texts)
@@ -88,17 +92,15 @@ def _parse_range(text: bytes, path: str, first_line: int, rules: ReadRules, sour
 
 
 def _settle(
-    text: bytes, deferred: np.ndarray, labels: np.ndarray, values: np.ndarray, indptr: np.ndarray, origin: Origin
+    text: bytes, deferred: np.ndarray, values: np.ndarray, indptr: np.ndarray, origin: Origin
 ) -> dict[int, str]:
-    """Decide the numbers the kernel left open (in place) and return the labels that are not numbers, by row."""
+    """Decide the numbers the kernel left open (in place) and return the labels it left open, by row."""
     texts: dict[int, str] = {}
     for slot, start, end in deferred.tolist():
         token = text[start:end]
         number = float(token) if _NUMBER.fullmatch(token) else None
-        if slot < 0 and number is None:
+        if slot < 0:
             texts[-1 - slot] = _text_label(token, origin, -1 - slot)
-        elif slot < 0:
-            labels[-1 - slot] = number
         elif number is None:
             row = int(np.searchsorted(indptr, slot, side="right")) - 1
             raise origin.error(row, f"'{_shown(token)}' is not a number; write pairs as index:value")
@@ -126,18 +128,28 @@ def _shown(token: bytes) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _ranges(stream: IO[bytes], size: int) -> Iterator[bytes]:
-    """Cut a stream into pieces of about ``size`` bytes that end at a line end."""
+def _ranges(stream: IO[bytes], size: int, max_line: int) -> Iterator[bytes | None]:
+    """Cut a stream into pieces of about ``size`` bytes that end at a line end; the last is None if a line is too long.
+
+    A line that lies within a piece is not measured: it cannot take more memory than the piece.
+    """
+    size = max(min(size, max_line), 3)
     kept: list[bytes] = []
-    first = True
-    while piece := stream.read(max(size, 3)):
+    length, first = 0, True
+    while piece := stream.read(size):
         if first:
             piece, first = piece.removeprefix(b"\xef\xbb\xbf"), False
+        end = piece.find(b"\n")
+        if length + (len(piece) if end < 0 else end) > max_line:
+            yield None
+            return
         cut = piece.rfind(b"\n") + 1
         if cut == 0:
             kept.append(piece)
+            length += len(piece)
             continue
         yield b"".join([*kept, memoryview(piece)[:cut]])
         kept = [piece[cut:]] if cut < len(piece) else []
+        length = len(piece) - cut
     if kept:
         yield b"".join(kept)

@@ -2,7 +2,8 @@
 
 scikit-learn's reader offers byte ranges too, but it holds the GIL, knows no line numbers and reads about a third as
 fast; ``tests/data/test_svmlight.py`` compares the two. Numbers the fast reader cannot settle (more than 19 digits,
-``nan``, text labels) are listed as *deferred* spans of bytes for Python to decide.
+``nan``, labels that are text or beyond the whole numbers of float64) are listed as *deferred* spans of bytes for Python
+to decide.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pipeline.jit import inline, kernel
 
 OK, NO_LABEL, BAD_PAIR, INDEX_TOO_LARGE = range(4)
 LARGEST_INDEX = 2**31 - 2
+LARGEST_WHOLE = 2.0**53  # the float64 below tell all whole numbers apart
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _MINUS, _COLON = 9, 10, 13, 32, 35, 45, 58
 
@@ -76,8 +78,10 @@ def _grown(spans):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def scan(text, labels, lines, indptr, indices, values):  # type: ignore[no-untyped-def]
+def scan(text, labels, lines, indptr, indices, values, unlabelled):  # type: ignore[no-untyped-def]
     """Fill the arrays (sized by ``count``) from the text.
+
+    A row that need not be labelled (``unlabelled``) may begin with a pair; its label is nan then.
 
     Returns (status, start and end of the offending bytes, line, rows, pairs, deferred, n_deferred). A deferred span
     is (slot, start, end): slot k >= 0 is values[k], slot -1-i is labels[i]. Lines count from 0.
@@ -97,13 +101,18 @@ def scan(text, labels, lines, indptr, indices, values):  # type: ignore[no-untyp
                 at += 1
             continue
         end = _token_end(text, at)
-        for i in range(at, end):
-            if text[i] == _COLON:
-                return NO_LABEL, at, end, line, row, pair, deferred, n_deferred
         if end == at:
             return NO_LABEL, at, at + 1, line, row, pair, deferred, n_deferred
-        labels[row], known = read_number(text, at, end)
-        if not known:
+        is_pair = False
+        for i in range(at, end):
+            is_pair = is_pair or text[i] == _COLON
+        if is_pair and not unlabelled:
+            return NO_LABEL, at, end, line, row, pair, deferred, n_deferred
+        if is_pair:
+            labels[row], known, end = np.nan, True, at
+        else:
+            labels[row], known = read_number(text, at, end)
+        if not known or abs(labels[row]) >= LARGEST_WHOLE:
             if n_deferred == deferred.shape[0]:
                 deferred = _grown(deferred)
             deferred[n_deferred, 0], deferred[n_deferred, 1], deferred[n_deferred, 2] = -1 - row, at, end

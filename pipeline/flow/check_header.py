@@ -1,0 +1,53 @@
+"""Does run.json say of a run what its steps say? Number of steps, the end of the chain, best step; for ``verify``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.errors import RunError
+from pipeline.events import Listener, Note
+from pipeline.flow.chain import CHAIN, foundation, is_chained
+from pipeline.flow.check_scores import best_steps, mean_scores, same_scores
+from pipeline.flow.run_directory import Run
+
+
+def check_header(run: Run, listen: Listener) -> None:
+    """Raise RunError if a finished run lacks steps or has others than run.json says; a note says what cannot be known.
+
+    A run that is not finished has the steps that it has.
+    """
+    count, grid = len(run.steps), run.spec.grid
+    chained = is_chained(run.header)
+    if not chained:
+        listen(Note(f"{run.path}: the run is from before steps were chained: one removed would not be missed"))
+    if run.header["status"] != "finished":
+        listen(Note(f"{run.path}: the run is not finished; it has {count} steps so far"))
+        return
+    expected = {run.header["n_steps"]} | ({len(set(grid))} if grid else set())
+    if expected != {count}:
+        raise RunError(f"{run.path}: says it is finished, but has {count} steps of {max(expected)}; train again")
+    last = run.steps[-1].facts.get(CHAIN) if run.steps else foundation(run.header)
+    if chained and run.header.get(CHAIN) != last:
+        raise RunError(
+            f"{run.path}: the steps do not end as run.json says; steps were removed or replaced; train again"
+        )
+
+
+def check_best(run: Run, folds: Sequence[Run]) -> None:
+    """Raise RunError if a finished run calls another step the best than its scores do; folds are all or none."""
+    if run.header["status"] != "finished" or (run.spec.cv and not folds):
+        return
+    found = _scores(run)
+    if folds:
+        found = run.header["cv_scores"]
+        if not same_scores(found, mean_scores([_scores(fold) for fold in folds])):
+            raise RunError(f"{run.path}: cv_scores in run.json are not the means of the folds' scores; train again")
+    said, best = run.header.get("best_step"), best_steps(found, run.spec.select)
+    if said not in best:
+        names = " or ".join(str(k) for k in sorted(best, key=str))
+        raise RunError(f"{run.path}: run.json calls step {said} the best, but by the scores it is {names}; train again")
+
+
+def _scores(run: Run) -> list[Any]:
+    return [step.facts.get("scores") for step in run.steps]

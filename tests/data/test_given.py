@@ -1,0 +1,115 @@
+"""Reading options on a shard directory: what the shards have passes, anything else is refused by every command."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.data.block import ReadRules
+from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.inputs import open_dataset
+from pipeline.data.sources.base import ReadOptions
+from pipeline.errors import DataError
+from pipeline.flow.fit import fit_path
+from tests.flow.runs import command, sparse_rows
+from tests.formats import write_csv, write_parquet_columns, write_svmlight
+
+pytestmark = pytest.mark.attack
+TABLE = sparse_rows()
+REFUSED = {
+    "--bias 1": "is a shard directory with bias 0; --bias applies when files are read: leave it out, or ingest",
+    "--positive 0": "is a shard directory with the positive class 1; --positive applies when",
+    "--features 7": "is a shard directory with 12 features; --features applies when",
+    "--index-base 0": "is a shard directory whose indices counted from 1; --index-base applies when",
+    "--label-column nosuch": "is a shard directory; --label-column applies when files are read: leave it out",
+    "--weight-column cost": "is a shard directory; --weight-column applies when",
+    "--format csv": "is a shard directory; --format applies when",
+    "--duplicates sum": "is a shard directory; --duplicates applies when",
+    "--ignore f1": "is a shard directory; --ignore applies when",
+    "--max-line 1MB": "is a shard directory; --max-line applies when",
+}
+COMMANDS = {
+    "path": "path {shards} --out {new} --grid 1",
+    "train": "train {shards} --out {new} --c 1",
+    "screen": "screen {shards} --reference {run} --c 1 --out {new}",
+    "verify": "verify {run} {shards}",
+    "predict": "predict {run} {shards} --out {new}",
+    "describe": "datasets describe {shards}",
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("given")
+    ingest([str(write_svmlight(folder / "rows.svm", TABLE))], folder / "shards", IngestSpec())
+    ingest([str(write_svmlight(folder / "rows.svm", TABLE))], folder / "biased", IngestSpec(bias=1.0))
+    fit_path(folder / "shards", out=folder / "run", grid=(1.0,), scheduler="inline")
+    return folder
+
+
+@pytest.fixture
+def words(home, tmp_path):
+    def fill(text: str) -> list[str]:
+        places = {"shards": home / "shards", "run": home / "run", "new": tmp_path / "new", "biased": home / "biased"}
+        return text.format(**places).split()
+
+    return fill
+
+
+@pytest.mark.parametrize("option", REFUSED)
+def test_what_cannot_apply_is_refused(capsys, words, tmp_path, option):
+    code, out, err = command(capsys, *words(COMMANDS["describe"]), *option.split())
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert REFUSED[option] in err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_by_every_command(capsys, words, tmp_path, name):
+    code, _, err = command(capsys, *words(COMMANDS[name]), "--label-column", "nosuch")
+    assert (code, err.count("\n")) == (1, 1)
+    assert REFUSED["--label-column nosuch"] in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "option", ["--bias 0", "--positive 1", "--positive +1", "--features 12", "--index-base 1", "--index-base auto"]
+)
+def test_what_the_shards_have_passes(capsys, words, option):
+    assert command(capsys, *words(COMMANDS["describe"]), *option.split())[0] == 0
+
+
+def test_a_default_that_is_given_is_given(capsys, words):
+    code, _, err = command(capsys, *words("datasets describe {biased}"), "--bias", 0)
+    assert code == 1
+    assert "is a shard directory with bias 1; --bias applies" in err
+    assert command(capsys, *words("datasets describe {biased}"), "--bias", 1)[0] == 0
+    assert command(capsys, *words("datasets describe {biased}"))[0] == 0
+
+
+def test_from_python(home):
+    with pytest.raises(DataError, match="with bias 0; --bias applies"):
+        open_dataset(home / "shards", IngestSpec(bias=1.0))
+    with pytest.raises(DataError, match="with 12 features; --features applies"):
+        open_dataset(home / "shards", IngestSpec(ReadOptions(rules=ReadRules(features=7))))
+    assert open_dataset(home / "biased", IngestSpec(bias=1.0)).bias == 1.0
+    assert open_dataset(home / "biased").bias == 1.0
+
+
+def test_options_for_the_files_beside_shards(capsys, words, tmp_path):
+    """Shards to train on, and a CSV file to judge by: what is said of columns is said of the file."""
+    path = write_svmlight(tmp_path / "rows.svm", TABLE)
+    line = [*words(COMMANDS["path"]), "--validation", path, "--duplicates", "sum", "-q"]
+    assert command(capsys, *line)[0] == 0
+    code, _, err = command(capsys, *line, "--features", 7)
+    assert code == 1
+    assert REFUSED["--features 7"] in err
+
+
+def test_a_directory_of_parquet_is_not_read_as_something_else(capsys, tmp_path):
+    (tmp_path / "table").mkdir()
+    write_parquet_columns(tmp_path / "table" / "a.parquet", TABLE)
+    write_csv(tmp_path / "table" / "a.csv", TABLE)
+    code, _, err = command(capsys, "datasets", "describe", tmp_path / "table", "--format", "csv")
+    assert code == 1
+    assert "a directory is read as Parquet, not as csv; name its files, or DIR/*.csv" in err
+    assert command(capsys, "datasets", "describe", tmp_path / "table", "--format", "parquet", "-q")[0] == 0
