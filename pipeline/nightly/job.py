@@ -42,6 +42,7 @@ READING: dict[str, Callable[[Any], Any]] = {
     "weight_column": text,
     "rows_per_shard": whole(1),
     "shard_size": size,
+    "max_line": size,
 }
 TRAINING: dict[str, Callable[[Any], Any]] = {
     "c_max": number,
@@ -53,7 +54,7 @@ TRAINING: dict[str, Callable[[Any], Any]] = {
 }
 KNOWN = (
     *("inputs", "store", "reading", "window", "train", "holdout", "select", "gate", "keep"),
-    *("scheduler", "workers", "solve_on", "expect", "notify"),
+    *("scheduler", "workers", "solve_on", "expect", "notify", "max_line"),
 )
 LONGEST_WINDOW = 36_525  # days: a hundred years
 MOST_WORKERS = 1 << 16
@@ -146,7 +147,7 @@ def read_job(path: str | Path) -> Job:
         source=Path(path),
         inputs=tuple(map(here, top.take("inputs", texts))),
         store=Path(here(store)),
-        reading=_reading(top.section("reading")),
+        reading=_reading(top),
         window=top.optional("window", whole(1, LONGEST_WINDOW)),
         training=training,
         gates=gates,
@@ -159,11 +160,18 @@ def read_job(path: str | Path) -> Job:
     )
 
 
-def _reading(section: Section | None) -> IngestSpec:
-    if section is None:
-        return IngestSpec()
-    section.only(*READING)
-    return reading_spec(**{name: section.take(name, READING[name]) for name in section.items})
+def _reading(top: Section) -> IngestSpec:
+    """Return how files are read; the limit of a line may stand beside the other limits or among the options."""
+    section = top.section("reading")
+    given: dict[str, Any] = {}
+    if section:
+        section.only(*READING)
+        given = {name: section.take(name, READING[name]) for name in section.items}
+    if "max_line" in top.items:
+        if "max_line" in given:
+            raise top.error("max_line", "stands in reading, too; leave one out")
+        given["max_line"] = top.take("max_line", size)
+    return reading_spec(**given)
 
 
 def _training(top: Section) -> tuple[Training, bool]:

@@ -205,7 +205,7 @@ def test_kubectl_puts_the_manifests_together():
 def test_the_example_job_is_one():
     job = read_job(DEPLOY / "job.yaml")
     (said,) = documents("job.yaml")
-    assert set(said) == set(KNOWN) - {"workers", "solve_on", "expect", "notify"}  # the last two as comments
+    assert set(said) == set(KNOWN) - {"workers", "solve_on", "expect", "notify", "max_line"}  # as comments
     assert job.keep == 14 and len(job.gates) == 2
     (configmap,) = documents("kubernetes/configmap.yaml")
     assert yaml.safe_load(configmap["data"]["job.yaml"]) == said

@@ -101,6 +101,9 @@ HOSTILE = {
     GOOD + "notify: ''\n": "line 3: notify: '' is not text",
     GOOD + "notify: '  '\n": "line 3: notify: the command is empty",
     GOOD + "notify: [mail, 5]\n": "line 3: notify: 5 is not text",
+    GOOD + "max_line: long\n": "line 3: max_line: 'long' is not a size",
+    GOOD + "max_line: 0\n": "line 3: max_line: 0 is not a whole number from 1 on",
+    GOOD + "reading: {max_line: 1MB}\nmax_line: 1MB\n": "line 4: max_line: stands in reading, too",
     GOOD + "? [a, b]\n: 3\n": "line 3: a name is expected here",
     GOOD + "window: 999999999999\n": "line 3: window: 999999999999 is above 36525",
     GOOD + "workers: 1000000000\n": "line 3: workers: 1000000000 is above",
@@ -140,8 +143,10 @@ def test_a_hostile_job_file_is_one_line(tmp_path, number):
 
 @pytest.mark.attack
 def test_what_operators_set(tmp_path):
-    text = GOOD + "expect: {files: 1, rows: 1000}\nnotify: mail -s 'svmsieve night' ops@example.org\n"
+    text = GOOD + "expect: {files: 1, rows: 1000}\nnotify: mail -s 'svmsieve night' ops@example.org\nmax_line: 1MB\n"
     job = read_job(written(tmp_path, text))
+    assert job.reading.max_line == 10**6
+    assert read_job(written(tmp_path, GOOD + "reading: {max_line: 5}\n")).reading.max_line == 5
     assert (job.expected.files, job.expected.rows) == (1, 1000)
     assert job.notify == ("mail", "-s", "svmsieve night", "ops@example.org")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import io
 import os
 from contextlib import contextmanager
@@ -88,6 +89,19 @@ def test_a_file_that_takes_all_memory_is_quarantined(begun, monkeypatch):
         assert "more memory" in begun.failed(1)["error"]
     begun.arrive(2)
     assert begun.night(2)["rows"] == 80
+
+
+def test_a_line_has_a_limit_and_a_file_beyond_it_is_tried_once(begun, monkeypatch):
+    """A small gzip file may hold a line of any length."""
+    begun.job.write_text(SETTINGS + "max_line: 10kB\n")
+    path = begun.folder / "incoming" / f"long-{day(1)}.svm.gz"
+    path.write_bytes(gzip.compress(b"1 " + b" 1:1" * 100_000 + b"\n"))
+    begun.arrive(1)
+    line = begun.night(1)
+    assert (line["rows"], left_out(line)) == (80, [(path.name, "corrupt")])
+    assert "line 1" in line["files"]["left_out"][0]["reason"]
+    monkeypatch.setattr(intake, "ingest", None)  # nothing is read again
+    assert begun.night(2)["status"] == "nothing new"
 
 
 def test_links_folders_and_pipes_are_reported_once(begun):
