@@ -65,7 +65,7 @@ def test_every_flip_is_found_the_first_time_a_run_reads_the_shard(data):
 
 
 @pytest.mark.parametrize(
-    "words", [["path", "-q", "{data}", "--out", "{new}", "--grid", "0.1"], ["verify", "{run}", "{data}"]]
+    "words", [["path", "-q", "{data}", "--out", "{new}", "--grid", "0.1"], ["verify", "-q", "{run}", "{data}"]]
 )
 @pytest.mark.parametrize("scheduler", ["inline", "threads"])
 def test_commands_say_which_shard_in_one_line(made, data, tmp_path, capsys, words, scheduler):
