@@ -12,14 +12,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pipeline.data.manifest import Manifest
 from pipeline.errors import JobError
-from pipeline.files import write_json
+from pipeline.files import write_whole
 from pipeline.nightly.shared import Shared
 from pipeline.nightly.yaml_lines import brief
 
@@ -62,9 +63,10 @@ class Entry:
         """What opens the file."""
         return self.address or self.name
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what is stored."""
-        return {key: value for key, value in asdict(self).items() if key != "address"}
+    @cached_property
+    def line(self) -> str:
+        """What is stored, as it is written: made once, as the ledger is written anew for every file that comes."""
+        return json.dumps({each.name: getattr(self, each.name) for each in fields(self) if each.name != "address"})
 
     @property
     def date(self) -> date:
@@ -88,18 +90,12 @@ class Ledger:
     shared: Shared = field(default_factory=Shared)
 
     def save(self) -> None:
-        """Write all of it, atomically."""
-        write_json(
-            self.path,
-            {
-                "format": FORMAT,
-                "version": VERSION,
-                "adding": None if self.adding is None else self.adding.to_json(),
-                "superseded": self.superseded,
-                "shared": self.shared.to_json(),
-                "files": [entry.to_json() for entry in self.entries.values()],
-            },
-        )
+        """Write all of it, atomically; a line a file."""
+        head = {"format": FORMAT, "version": VERSION, "superseded": self.superseded, "shared": self.shared.to_json()}
+        adding = "null" if self.adding is None else self.adding.line
+        lines = ",\n".join(entry.line for entry in self.entries.values())
+        text = f'{json.dumps(head)[:-1]},\n"adding": {adding},\n"files": [\n{lines}\n]}}\n'
+        write_whole(self.path, text.encode())
 
     def put(self, entry: Entry) -> None:
         """Enter a file, in place of what was known of it: new shards supersede those of an earlier version."""
