@@ -56,13 +56,13 @@ def engine():
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    size=st.floats(-160, 160),
+    size=st.floats(-160, 142),  # rows above 1e150 are refused wherever shards are read
     stretch=st.floats(-4, 4),
     c=st.floats(-200, 200),
     spread=st.sampled_from([0.0, 3.0, 12.0]),
 )
 def test_enclosures_hold_the_rational_values(tmp_path_factory, engine, seed, size, stretch, c, spread):
-    """Magnitudes from 1e-160 to 1e160, C from 1e-200 to 1e200, margins near 1 and far from it, features far apart."""
+    """Magnitudes from 1e-160 to 1e148, C from 1e-200 to 1e200, margins near 1 and far from it, features far apart."""
     random = np.random.default_rng(seed)
     x = random.standard_normal((ROWS, FEATURES)) * 10.0 ** (size + random.uniform(-spread, spread, FEATURES) / 2)
     costs, y = random.uniform(0.1, 3.0, ROWS), np.where(np.arange(ROWS) % 2, 1.0, -1.0)
