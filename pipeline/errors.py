@@ -7,6 +7,8 @@ from typing import Any
 
 from pipeline.redact import redacted
 
+LONGEST = 1000  # characters of a message: a name in a damaged file may have millions
+
 
 class SieveError(Exception):
     """Base of every error svmsieve raises on purpose. ``cli`` prints it as one line and exits with 1.
@@ -16,6 +18,12 @@ class SieveError(Exception):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*(redacted(part) if isinstance(part, str) else part for part in args))
+
+    def __str__(self) -> str:
+        """Return one printable line, whatever the file it speaks of has in it."""
+        words = "".join(c if c.isprintable() else "?" for c in " ".join(super().__str__().split()))
+        half = LONGEST // 2
+        return words if len(words) <= LONGEST else f"{words[:half]} ... {words[-half:]}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the fields, so that an error raised on a worker arrives whole."""

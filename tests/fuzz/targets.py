@@ -1,0 +1,11 @@
+"""The targets by name."""
+
+from __future__ import annotations
+
+from tests.fuzz.csv import Csv
+from tests.fuzz.judge import Target
+from tests.fuzz.npz import Npz
+from tests.fuzz.parquet import Parquet
+from tests.fuzz.svmlight import Svmlight
+
+TARGETS: dict[str, type[Target]] = {target.name: target for target in (Svmlight, Csv, Parquet, Npz)}
