@@ -45,7 +45,8 @@ class Parquet(FileTarget):
         if whole or chance.random() < 0.6:
             table = table if whole else _lying(chance, table)
             content = _written(chance, table)
-            base = reading.rules.base or 0 if "indices" in table.column_names else 0
+            lists = any(pa.types.is_list(field.type) for field in table.schema)
+            base = reading.rules.base or 0 if lists else 0
             return Case("rows.parquet", content, lambda: slow_rows(table), reading, whole, base)
         content = mutated(chance, chance.choice(self.files))
         if chance.random() < 0.05:
