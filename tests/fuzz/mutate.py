@@ -103,12 +103,17 @@ def _put(chance: Random, data: bytes, tokens: Sequence[bytes]) -> bytes:
     return data[:start] + chance.choice(tokens) + data[stop:]
 
 
-def mutated_json(chance: Random, item: Any, values: Sequence[Any] = VALUES) -> bytes:
-    """Return the text of an item with a few values, keys or bytes changed."""
+def mutated_item(chance: Random, item: Any, values: Sequence[Any] = VALUES) -> Any:
+    """Return an item of JSON with a few values or keys changed."""
     item = copy.deepcopy(item)
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         item = _changed(chance, item, values)
-    text = json.dumps(item).encode()
+    return item
+
+
+def mutated_json(chance: Random, item: Any, values: Sequence[Any] = VALUES) -> bytes:
+    """Return the text of an item with a few values, keys or bytes changed."""
+    text = json.dumps(mutated_item(chance, item, values)).encode()
     if chance.random() < 0.1:
         text = mutated(chance, text)
     if chance.random() < 0.01:

@@ -34,7 +34,7 @@ class Npz(FileTarget):
         """Make whole files to be damaged."""
         super().prepare(folder)
         chance = Random(self.name)
-        self.files = [(arrays, _saved(chance, arrays)) for arrays in (_arrays(chance) for _ in range(WHOLE_FILES))]
+        self.files = [(arrays, saved(chance, arrays)) for arrays in (_arrays(chance) for _ in range(WHOLE_FILES))]
 
     def make(self, chance: Random) -> Case:
         """Make a file."""
@@ -44,10 +44,10 @@ class Npz(FileTarget):
         if kind < 0.1:
             return Case("rows.npz", whole, lambda: slow_rows(arrays), whole=True)
         if kind < 0.5:
-            content = _saved(chance, _lying(chance, arrays))
+            content = saved(chance, lying(chance, arrays))
             return Case("rows.npz", content, lambda: slow_rows(_loaded(content)), ReadOptions(rules=rules), base=rules.base or 0)
         if kind < 0.75:
-            return Case("rows.npz", _with_a_header(chance, arrays), None, ReadOptions(rules=rules))
+            return Case("rows.npz", with_a_header(chance, arrays), None, ReadOptions(rules=rules))
         if kind < 0.99:
             content = mutated(chance, whole)
             return Case("rows.npz", content, lambda: slow_rows(_loaded(content)), ReadOptions(rules=rules), base=rules.base or 0)
@@ -71,13 +71,13 @@ def _arrays(chance: Random) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _saved(chance: Random, arrays: dict[str, np.ndarray]) -> bytes:
+def saved(chance: Random, arrays: dict[str, np.ndarray]) -> bytes:
     stream = io.BytesIO()
     (np.savez_compressed if chance.random() < 0.3 else np.savez)(stream, **arrays)
     return stream.getvalue()
 
 
-def _lying(chance: Random, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def lying(chance: Random, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Change a value, the type, the length or the shape of one array, or leave it out."""
     name = chance.choice(list(arrays))
     array, change = arrays[name], chance.random()
@@ -117,7 +117,7 @@ def _cast(array: np.ndarray, kind: str) -> np.ndarray:
     return found if not found.dtype.hasobject else array
 
 
-def _with_a_header(chance: Random, arrays: dict[str, np.ndarray]) -> bytes:
+def with_a_header(chance: Random, arrays: dict[str, np.ndarray]) -> bytes:
     """Write the archive with a header of one array that says something else than its bytes."""
     stream, name = io.BytesIO(), chance.choice(list(arrays))
     with zipfile.ZipFile(stream, "w") as archive:

@@ -36,8 +36,8 @@ class Tally:
 
 def fuzz(target: Target, seed: int, home: Path, cases: int | None, seconds: float | None) -> Tally:
     """Run cases 0, 1, 2, ... of a target until there are so many or that much time is over."""
-    tally, begun = Tally(target.name), time.monotonic()
     target.prepare(home)
+    tally, begun = Tally(target.name), time.monotonic()
     while (cases is None or tally.cases < cases) and (seconds is None or time.monotonic() - begun < seconds):
         left = None if seconds is None else seconds - (time.monotonic() - begun)
         tally.failures += _one_worker(target, seed, home, tally, cases, left)

@@ -1,0 +1,111 @@
+"""job.yaml with other types, names and nesting, and the files of the store that it owns."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from datetime import date
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import yaml
+
+from pipeline.nightly.job import read_job
+from pipeline.nightly.night import plan_night, run_nightly
+from tests.fuzz.judge import Target, WrongError
+from tests.fuzz.mutate import NUMBERS, mutated, mutated_item, mutated_json
+from tests.fuzz.runs import other_lines
+
+TODAY = date(2026, 3, 3)
+SETTINGS: dict[str, Any] = {
+    "inputs": "incoming",
+    "store": "store",
+    "reading": {"features": 5, "format": "svmlight", "index_base": 1, "bias": 1.0, "shard_size": "1MB"},
+    "window": 10,
+    "holdout": 0.2,
+    "select": "auc",
+    "gate": ["accuracy >= yesterday - 0.5", "auc >= 0.1"],
+    "train": {"tol": 1e-4, "memory": "1GB", "epsilon": 0.5, "c_max": 10.0, "class_weight": [1.0, 2.0], "around": 3.0},
+    "keep": {"runs": 2},
+    "scheduler": "inline",
+}
+TOKENS = tuple(
+    token.encode()
+    for token in (
+        *NUMBERS,
+        *("&a ", "*a", "<<: *a", "!!python/object:os.system ", "!!binary ", "!!float ", "!!set ", "!x ", "? ", "- ", ": ", ":"),
+        *("{", "}", "[", "]", ",", "|\n", ">\n", "#", "%YAML 9.9\n", "---\n", "...\n", "\t", "\0", "\ufeff", "'", '"', "@", "`"),
+        *("~", "yes", "null", "2026-01-01", "1:30:00", ".inf", ".nan", "0o7", "0b1", "[" * 3000, "- " * 2000, "\\x"),
+        *("a: &a [x, x]\n", "&a [*a]", "{? [a]: 1}", "tcp://user:secret@host:1", "s3://bucket/x", "file:///x", "memory://x"),
+    )
+)
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{chr(98 + k)}: &{chr(98 + k)} [{', '.join(['*' + chr(97 + k)] * 9)}]\n" for k in range(9)
+)
+STORE_FILES = ("files.json", "history.jsonl", "night.json")
+
+
+class Jobs(Target):
+    """A job after two nights."""
+
+    name = "jobs"
+
+    def prepare(self, folder: Path) -> None:
+        """Run two nights."""
+        chance, home = Random(self.name), folder / "job"  # noqa: S311
+        (home / "incoming").mkdir(parents=True)
+        (home / "job.yaml").write_text(yaml.safe_dump(SETTINGS))
+        for day in (1, 2):
+            lines = []
+            for _ in range(30):
+                x = [chance.gauss(0, 1) for _ in range(5)]
+                lines.append(f"{1 if sum(x) > 0 else -1} " + " ".join(f"{j + 1}:{v:.3f}" for j, v in enumerate(x)))
+            (home / "incoming" / f"rows-2026-03-0{day}.svm").write_text("\n".join(lines) + "\n")
+            run_nightly(read_job(home / "job.yaml"), date(2026, 3, day))
+        self.home = home
+        night = {"night": "2026-03-02", "date": "2026-03-02", "reference": "2026-03-01", "taken_in": True}
+        self.contents = {name: (home / "store" / name).read_bytes() for name in STORE_FILES[:2]}
+        self.contents["night.json"] = json.dumps(night).encode()
+
+    def attempt(self, chance: Random, folder: Path) -> None:
+        """Read another job.yaml, or plan and now and then run a night on another store."""
+        job = folder / "job.yaml"
+        kind = chance.random()
+        if kind < 0.7:
+            job.write_bytes(_other_job(chance))
+            read = read_job(job)
+            json.dumps([read.settings, read.reading_digest, str(read.store), read.inputs])
+            return
+        dry = kind < 0.99  # and so nothing is written: links are as good as copies
+        shutil.copytree(self.home, folder / "home", symlinks=True, copy_function=os.link if dry else shutil.copy2)
+        self._damage(chance, folder / "home" / "store")
+        read = read_job(folder / "home" / "job.yaml")
+        if dry:
+            json.dumps(plan_night(read, TODAY))
+            return
+        lines = run_nightly(read, TODAY)
+        if any("status" not in line for line in lines):
+            raise WrongError("a night has no status", str(lines))
+
+    def _damage(self, chance: Random, store: Path) -> None:
+        name = chance.choice(STORE_FILES)
+        content = self.contents[name]
+        if name.endswith(".jsonl"):
+            changed = other_lines(chance, content)
+        else:
+            changed = mutated_json(chance, json.loads(content)) if chance.random() < 0.9 else mutated(chance, content)
+        (store / name).unlink(missing_ok=True)
+        (store / name).write_bytes(changed)
+
+
+def _other_job(chance: Random) -> bytes:
+    """Return a job whose values or whose text are changed."""
+    kind = chance.random()
+    if kind < 0.02:
+        return LAUGHS.encode() + b"inputs: *i\nstore: store\n"
+    if kind < 0.6:
+        item = mutated_item(chance, SETTINGS) if kind < 0.55 else SETTINGS
+        return yaml.safe_dump(item, allow_unicode=chance.random() < 0.5).encode("utf-8", "surrogatepass")
+    return mutated(chance, yaml.safe_dump(SETTINGS, default_flow_style=chance.choice((False, None))).encode(), TOKENS)

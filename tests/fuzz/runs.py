@@ -1,0 +1,150 @@
+"""Run directories with other settings, lines and models than those that were written: used, verified, continued."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from pipeline.data.dataset import open_shards
+from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.engine.engine import Engine
+from pipeline.flow.export import WRITERS, export
+from pipeline.flow.fit import fit_path, train_run
+from pipeline.flow.linear_model import model_of
+from pipeline.flow.predict import predict
+from pipeline.flow.run_directory import HEADER, STEPS, Run, open_run
+from pipeline.flow.verify import verify
+from tests.fuzz.judge import Target, WrongError
+from tests.fuzz.mutate import flipped, mutated, mutated_json
+from tests.fuzz.npz import lying, saved, with_a_header
+
+GRID = (0.01, 0.1, 1.0)
+SETTINGS: dict[str, Any] = {"grid": GRID, "tol": 1e-6, "holdout": 0.2, "memory": 10**9}
+CERTIFIED = ("c", "primal", "dual", "relative_gap", "n_rows", "n_free", "n_upper")
+NEARLY = 1e-6  # what verify grants to rounding, and more
+
+
+class Runs(Target):
+    """A run of three steps on a shard, with rows held out."""
+
+    name = "runs"
+
+    def prepare(self, folder: Path) -> None:
+        """Train."""
+        chance, source = Random(self.name), folder / "rows.svm"  # noqa: S311
+        lines = []
+        for _ in range(40):
+            x = [chance.gauss(0, 1) for _ in range(5)]
+            label = 1 if sum(x) + chance.gauss(0, 1) > 0 else -1
+            lines.append(f"{label} " + " ".join(f"{j + 1}:{v:.3f}" for j, v in enumerate(x)))
+        source.write_text("\n".join(lines) + "\n")
+        ingest([str(source)], folder / "shards", IngestSpec(workers=1))
+        self.data = open_shards(folder / "shards")
+        run = fit_path(self.data, out=folder / "run", scheduler="inline", **SETTINGS)
+        paths = [path for path in (folder / "run").rglob("*") if path.is_file()]
+        self.files = {str(path.relative_to(run.path)): path.read_bytes() for path in sorted(paths)}
+        self.spec, self.steps, self.models = run.spec, [step.facts for step in run.steps], _models(run)
+        with Engine("inline") as engine:
+            verify(engine, run.path, self.data)
+        for kind in WRITERS:
+            export(model_of(run, 1.0), folder / "exported", kind)
+
+    def attempt(self, chance: Random, folder: Path) -> None:
+        """Change a file, and use, verify or continue the run."""
+        name = chance.choice((HEADER, STEPS, "models/000001.npz", "models/000002.npz"))
+        content, bytes_only = self._changed(chance, name)
+        out = folder / "run"
+        (out / "models").mkdir(parents=True)
+        for each, whole in self.files.items():
+            (out / each).write_bytes(content if each == name else whole)
+        action = chance.random()
+        if action < 0.85:
+            self._use(chance, out, folder / "exported", same=bytes_only)
+        elif action < 0.97:
+            self._verify(out)
+        else:
+            with Engine("inline") as engine:
+                run = train_run(engine, self.data, self.spec, out)
+            if bytes_only:
+                self._expect_models(run, "a continued run ends with other models")
+
+    def _changed(self, chance: Random, name: str) -> tuple[bytes, bool]:
+        """Return another content of a file, and whether it is a model of which only bytes changed."""
+        content = self.files[name]
+        if name == HEADER:
+            return mutated_json(chance, json.loads(content)), False
+        if name == STEPS:
+            return other_lines(chance, content), False
+        kind = chance.random()
+        if kind < 0.6:
+            return flipped(chance, content) if kind < 0.4 else mutated(chance, content), True
+        with np.load(io.BytesIO(content)) as stored:
+            arrays = dict(stored)
+        return saved(chance, lying(chance, arrays)) if kind < 0.8 else with_a_header(chance, arrays), False
+
+    def _use(self, chance: Random, out: Path, exported: Path, same: bool) -> None:
+        run = open_run(out)
+        c = chance.choice((None, *GRID))
+        model = model_of(run, c)
+        step = run.at(c)
+        for vector in (step.w, step.alpha, step.verdicts):
+            if vector.ndim != 1 or not np.isfinite(vector).all():
+                raise WrongError("a vector of a model is not finite", str(vector)[:100])
+        if same and not np.array_equal(step.w, self.models[step.step][0]):
+            raise WrongError("a damaged model was used")
+        with Engine("inline") as engine:
+            for part in predict(engine, model, self.data):
+                if not np.isfinite(part.score).all():
+                    raise WrongError("a score is not finite")
+        export(model, exported, chance.choice(list(WRITERS)))
+
+    def _verify(self, out: Path) -> None:
+        with Engine("inline") as engine:
+            found = verify(engine, out, self.data)
+        if not all(finding.holds for finding in found):
+            return
+        run = open_run(out)
+        if len(run.steps) != len(self.steps):
+            raise WrongError("a run with missing steps verifies", f"{len(run.steps)} steps")
+        for step, facts in zip(run.steps, self.steps, strict=True):
+            for name in CERTIFIED:
+                if not abs(step.facts[name] - facts[name]) <= NEARLY * abs(facts[name]) + NEARLY:
+                    raise WrongError(f"a run with another {name} verifies", f"{step.facts[name]!r}, was {facts[name]!r}")
+            if step.facts.get("scores") != facts["scores"]:
+                raise WrongError("a run with other scores verifies", str(step.facts.get("scores")))
+        self._expect_models(run, "a run with other models verifies", NEARLY)
+
+    def _expect_models(self, run: Run, kind: str, tolerance: float = 0.0) -> None:
+        found = _models(run)
+        if len(found) != len(self.models):
+            raise WrongError(kind, f"{len(found)} steps")
+        for number, (vectors, wanted) in enumerate(zip(found, self.models, strict=True)):
+            for a, b in zip(vectors, wanted, strict=True):
+                if a.shape != b.shape or not np.allclose(a, b, rtol=tolerance, atol=tolerance):
+                    raise WrongError(kind, f"step {number}")
+
+
+def _models(run: Run) -> list[tuple[np.ndarray, ...]]:
+    return [(np.array(step.w), np.array(step.alpha), np.array(step.verdicts)) for step in run.steps]
+
+
+def other_lines(chance: Random, content: bytes) -> bytes:
+    """Change, drop, repeat or swap lines of steps.jsonl."""
+    lines = content.splitlines()
+    at, kind = chance.randrange(len(lines)), chance.random()
+    if kind < 0.7:
+        lines[at] = mutated_json(chance, json.loads(lines[at])).replace(b"\n", b" ")
+    elif kind < 0.8:
+        del lines[at]
+    elif kind < 0.85:
+        lines.insert(at, lines[at])
+    elif kind < 0.9:
+        chance.shuffle(lines)
+    else:
+        return mutated(chance, content)
+    return b"\n".join(lines) + (b"\n" if chance.random() < 0.9 else b"")
