@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.fuzz.judge import judged
-from tests.fuzz.runner import Tally, fuzz
+from tests.fuzz.runner import Tally, fuzz, limit_memory
 from tests.fuzz.targets import TARGETS
 
 EXAMPLES = 3  # of the failures with the same cause
@@ -26,11 +26,11 @@ def main() -> None:
         os.environ["SVMSIEVE_CACHE"] = str(Path(folder) / "cache")
         if options.case is not None:
             sys.exit(_repeat(names[0], options.seed, options.case, Path(folder)))
-        tallies = []
+        tallies, shares = [], sum(TARGETS[name].share for name in names)
         for name in names:
             home = Path(folder) / name
             home.mkdir()
-            cases = None if options.cases is None else -(-options.cases // len(names))
+            cases = None if options.cases is None else -(-options.cases * TARGETS[name].share // shares)
             seconds = None if options.seconds is None else options.seconds / len(names)
             tallies.append(fuzz(TARGETS[name](), options.seed, home, cases, seconds))
             _print(tallies[-1], options.seed)
@@ -42,7 +42,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, help="in all; the targets share them evenly")
-    parser.add_argument("--cases", type=int, help="in all; the targets share them evenly")
+    parser.add_argument("--cases", type=int, help="in all; quick targets get more of them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", metavar="NAME,...", help=f"of {', '.join(TARGETS)}")
     parser.add_argument("--case", type=int, metavar="K", help="repeat this case of the one target, in this process")
@@ -59,9 +59,10 @@ def _options() -> argparse.Namespace:
 
 def _repeat(name: str, seed: int, case: int, folder: Path) -> int:
     """Repeat a case where a debugger can follow; return the exit code."""
-    faulthandler.enable()
+    faulthandler.enable(sys.__stderr__)
     target = TARGETS[name]()
     target.prepare(folder)
+    limit_memory()
     failure = judged(target, seed, case, folder)
     print(f"{failure.kind}\n{failure.detail}" if failure else "no failure")
     return 1 if failure else 0
@@ -78,7 +79,9 @@ def _print(tally: Tally, seed: int) -> None:
         for failure in tally.failures:
             if failure.kind == kind and shown[kind] < EXAMPLES:
                 shown[kind] += 1
-                print(f"           python -m tests.fuzz --only {tally.target} --seed {seed} --case {failure.case}  # {failure.shown()}")
+                print(
+                    f"           python -m tests.fuzz --only {tally.target} --seed {seed} --case {failure.case}  # {failure.shown()}"
+                )
     sys.stdout.flush()
 
 

@@ -17,8 +17,41 @@ TOKENS = tuple(
     token.encode()
     for token in (
         *NUMBERS,
-        *(",", ",,", '"', '""', '"\n"', "\n", "\r", "\r\n", "\n\n", ";", "NA", "null", "NULL", "N/A", "#N/A", "-nan", "TRUE"),
-        *("true", " ", "label", "weight", "f0", "label,", "indices", "values", "\0", "\ufeff", "'1'", '"1"', '"1"1', '1"1'),
+        *(
+            ",",
+            ",,",
+            '"',
+            '""',
+            '"\n"',
+            "\n",
+            "\r",
+            "\r\n",
+            "\n\n",
+            ";",
+            "NA",
+            "null",
+            "NULL",
+            "N/A",
+            "#N/A",
+            "-nan",
+            "TRUE",
+        ),
+        *(
+            "true",
+            " ",
+            "label",
+            "weight",
+            "f0",
+            "label,",
+            "indices",
+            "values",
+            "\0",
+            "\ufeff",
+            "'1'",
+            '"1"',
+            '"1"1',
+            '1"1',
+        ),
     )
 )
 
@@ -27,6 +60,7 @@ class Csv(FileTarget):
     """A header and one column a feature."""
 
     name = "csv"
+    share = 2
 
     def make(self, chance: Random) -> Case:
         """Make a file."""

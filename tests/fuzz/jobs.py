@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from random import Random
@@ -35,14 +36,54 @@ TOKENS = tuple(
     token.encode()
     for token in (
         *NUMBERS,
-        *("&a ", "*a", "<<: *a", "!!python/object:os.system ", "!!binary ", "!!float ", "!!set ", "!x ", "? ", "- ", ": ", ":"),
-        *("{", "}", "[", "]", ",", "|\n", ">\n", "#", "%YAML 9.9\n", "---\n", "...\n", "\t", "\0", "\ufeff", "'", '"', "@", "`"),
+        *(
+            "&a ",
+            "*a",
+            "<<: *a",
+            "!!python/object:os.system ",
+            "!!binary ",
+            "!!float ",
+            "!!set ",
+            "!x ",
+            "? ",
+            "- ",
+            ": ",
+            ":",
+        ),
+        *(
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            "|\n",
+            ">\n",
+            "#",
+            "%YAML 9.9\n",
+            "---\n",
+            "...\n",
+            "\t",
+            "\0",
+            "\ufeff",
+            "'",
+            '"',
+            "@",
+            "`",
+        ),
         *("~", "yes", "null", "2026-01-01", "1:30:00", ".inf", ".nan", "0o7", "0b1", "[" * 3000, "- " * 2000, "\\x"),
-        *("a: &a [x, x]\n", "&a [*a]", "{? [a]: 1}", "tcp://user:secret@host:1", "s3://bucket/x", "file:///x", "memory://x"),
+        *(
+            "a: &a [x, x]\n",
+            "&a [*a]",
+            "{? [a]: 1}",
+            "tcp://user:secret@host:1",
+            "s3://bucket/x",
+            "file:///x",
+            "memory://x",
+        ),
     )
 )
-LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{chr(98 + k)}: &{chr(98 + k)} [{', '.join(['*' + chr(97 + k)] * 9)}]\n" for k in range(9)
+LAUGHS = b"store: store\ninputs:\n" + b"".join(  # every list has nine times the one before
+    b"- &%c [%s]\n" % (98 + k, b", ".join([b"*%c" % (97 + k) if k else b"x"] * 9)) for k in range(9)
 )
 STORE_FILES = ("files.json", "history.jsonl", "night.json")
 
@@ -64,28 +105,28 @@ class Jobs(Target):
                 lines.append(f"{1 if sum(x) > 0 else -1} " + " ".join(f"{j + 1}:{v:.3f}" for j, v in enumerate(x)))
             (home / "incoming" / f"rows-2026-03-0{day}.svm").write_text("\n".join(lines) + "\n")
             run_nightly(read_job(home / "job.yaml"), date(2026, 3, day))
-        self.home = home
+        self.home, self.job = home, read_job(home / "job.yaml")
         night = {"night": "2026-03-02", "date": "2026-03-02", "reference": "2026-03-01", "taken_in": True}
         self.contents = {name: (home / "store" / name).read_bytes() for name in STORE_FILES[:2]}
         self.contents["night.json"] = json.dumps(night).encode()
 
     def attempt(self, chance: Random, folder: Path) -> None:
         """Read another job.yaml, or plan and now and then run a night on another store."""
-        job = folder / "job.yaml"
         kind = chance.random()
         if kind < 0.7:
-            job.write_bytes(_other_job(chance))
-            read = read_job(job)
+            (folder / "job.yaml").write_bytes(_other_job(chance))
+            read = read_job(folder / "job.yaml")
             json.dumps([read.settings, read.reading_digest, str(read.store), read.inputs])
             return
         dry = kind < 0.99  # and so nothing is written: links are as good as copies
         shutil.copytree(self.home, folder / "home", symlinks=True, copy_function=os.link if dry else shutil.copy2)
         self._damage(chance, folder / "home" / "store")
-        read = read_job(folder / "home" / "job.yaml")
+        home = folder / "home"
+        job = replace(self.job, source=home / "job.yaml", store=home / "store", inputs=(str(home / "incoming"),))
         if dry:
-            json.dumps(plan_night(read, TODAY))
+            json.dumps(plan_night(job, TODAY))
             return
-        lines = run_nightly(read, TODAY)
+        lines = run_nightly(job, TODAY)
         if any("status" not in line for line in lines):
             raise WrongError("a night has no status", str(lines))
 
@@ -101,11 +142,12 @@ class Jobs(Target):
 
 
 def _other_job(chance: Random) -> bytes:
-    """Return a job whose values or whose text are changed."""
-    kind = chance.random()
-    if kind < 0.02:
-        return LAUGHS.encode() + b"inputs: *i\nstore: store\n"
-    if kind < 0.6:
-        item = mutated_item(chance, SETTINGS) if kind < 0.55 else SETTINGS
-        return yaml.safe_dump(item, allow_unicode=chance.random() < 0.5).encode("utf-8", "surrogatepass")
-    return mutated(chance, yaml.safe_dump(SETTINGS, default_flow_style=chance.choice((False, None))).encode(), TOKENS)
+    """Return a job of a few settings whose values or whose text are changed; JSON is YAML, and quick to write."""
+    if chance.random() < 0.01:
+        return LAUGHS.replace(b"inputs", chance.choice((b"inputs", b"gate", b"window", b"train", b"keep")), 1)
+    names = {"inputs", "store", *chance.sample(list(SETTINGS), 2)}
+    item = {name: value for name, value in SETTINGS.items() if name in names}
+    write = (lambda it: json.dumps(it).encode()) if chance.random() < 0.7 else (lambda it: yaml.safe_dump(it).encode())
+    if chance.random() < 0.6:
+        return write(mutated_item(chance, item))
+    return mutated(chance, write(item), TOKENS)

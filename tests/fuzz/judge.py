@@ -28,9 +28,13 @@ class WrongError(Exception):
 
 
 class Target(ABC):
-    """One kind of file. ``prepare`` is called once, ``attempt`` for every case with an empty folder of its own."""
+    """One kind of file. ``prepare`` is called once, ``attempt`` for every case with an empty folder of its own.
+
+    ``share`` is its part of a number of cases: quick ones get more.
+    """
 
     name: str
+    share = 1
 
     def prepare(self, folder: Path) -> None:  # noqa: B027, most need nothing
         """Make what all cases share."""

@@ -14,13 +14,22 @@ from tests.fuzz.judge import Target, WrongError
 from tests.fuzz.mutate import VALUES, mutated_json
 from tests.fuzz.shardset import MORE_ROWS, expect_same, shard_set, worth_of
 
-NAMES = ("../secret", "./shard-00000.arrow", "shard-00001.arrow", "shard-00003.arrow", "shard-0.arrow", "manifest.json", "")
+NAMES = (
+    "../secret",
+    "./shard-00000.arrow",
+    "shard-00001.arrow",
+    "shard-00003.arrow",
+    "shard-0.arrow",
+    "manifest.json",
+    "",
+)
 
 
 class Manifests(Target):
     """A data set whose shards are whole."""
 
     name = "manifests"
+    share = 2
 
     def prepare(self, folder: Path) -> None:
         """Make the data set, and have appending compiled."""

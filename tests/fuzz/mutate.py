@@ -10,16 +10,75 @@ from typing import Any
 
 BYTES = (0, 1, 9, 10, 13, 32, 34, 35, 44, 45, 46, 48, 57, 58, 92, 127, 128, 255)
 NUMBERS = (
-    *("0", "-0", "+0", "00", "1", "-1", "+1", "1.", ".5", "1e5", "1E-5", "1e", "1e+", ".", "-", "+", "e5", "--1", "0x10"),
+    *(
+        "0",
+        "-0",
+        "+0",
+        "00",
+        "1",
+        "-1",
+        "+1",
+        "1.",
+        ".5",
+        "1e5",
+        "1E-5",
+        "1e",
+        "1e+",
+        ".",
+        "-",
+        "+",
+        "e5",
+        "--1",
+        "0x10",
+    ),
     *("1e308", "1.8e308", "-1e309", "1e99999", "1e-99999", "5e-324", "2e-324", "1e150", "1.1e150", "1e-200", "1e200"),
     *("nan", "NaN", "-nan", "inf", "-Inf", "infinity", "1_0", "1,5", "1d5", "1f", " 1", "1\x00", "²", "٣"),
-    *("9007199254740992", "9007199254740993", "9007199254740993.5", "0.1" + "0" * 30 + "1", "1" * 400, "0." + "3" * 400),
-    *("2147483646", "2147483647", "2147483648", "-2147483648", "4294967296", "9223372036854775808", "18446744073709551616"),
-    *("3.4028235677973366e38", "1.17549435e-38", "4.9406564584124654e-324", "2.2250738585072011e-308", "1e-400000000000"),
+    *(
+        "9007199254740992",
+        "9007199254740993",
+        "9007199254740993.5",
+        "0.1" + "0" * 30 + "1",
+        "1" * 400,
+        "0." + "3" * 400,
+    ),
+    *(
+        "2147483646",
+        "2147483647",
+        "2147483648",
+        "-2147483648",
+        "4294967296",
+        "9223372036854775808",
+        "18446744073709551616",
+    ),
+    *(
+        "3.4028235677973366e38",
+        "1.17549435e-38",
+        "4.9406564584124654e-324",
+        "2.2250738585072011e-308",
+        "1e-400000000000",
+    ),
 )
 TEXTS = ("", " ", "x", "é", "\0", "\n", "a\nb", "../secret", "/dev/zero", "..", "C:\\x", "a" * 3000, "\u202e", "'", '"')
 VALUES: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 1, 2, 255, 2**31 - 1, 2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**63), 10**30),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        2,
+        255,
+        2**31 - 1,
+        2**31,
+        2**32,
+        2**53 + 1,
+        2**63 - 1,
+        2**63,
+        2**64,
+        -(2**63),
+        10**30,
+    ),
     *(0.0, -0.0, 0.5, 1.5, -1.5, 1e308, 5e-324, 1e15, float("inf"), float("-inf"), float("nan"), 10**400),
     *TEXTS,
     *([], {}, [[]], [None], {"": None}, [0, 1], ["a"], {"a": 1}, [[[[[[]]]]]], "1", "1.0", "nan", "0" * 64, "f" * 32),
@@ -29,7 +88,9 @@ VALUES: tuple[Any, ...] = (
 def mutated(chance: Random, data: bytes, tokens: Sequence[bytes] = ()) -> bytes:
     """Change a few things: mostly one, as two damages hide each other."""
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
-        data = chance.choice(_CHANGES)(chance, data) if not tokens or chance.random() < 0.6 else _put(chance, data, tokens)
+        data = (
+            chance.choice(_CHANGES)(chance, data) if not tokens or chance.random() < 0.6 else _put(chance, data, tokens)
+        )
     return data
 
 
@@ -57,7 +118,9 @@ def _set(chance: Random, data: bytes) -> bytes:
 
 def _insert(chance: Random, data: bytes) -> bytes:
     at = chance.randrange(len(data) + 1)
-    some = bytes(chance.choice(BYTES) if chance.random() < 0.5 else chance.randrange(256) for _ in range(chance.randrange(1, 9)))
+    some = bytes(
+        chance.choice(BYTES) if chance.random() < 0.5 else chance.randrange(256) for _ in range(chance.randrange(1, 9))
+    )
     return data[:at] + some + data[at:]
 
 
@@ -88,7 +151,9 @@ def _count(chance: Random, data: bytes) -> bytes:
         return data
     at = chance.randrange(len(data) - width + 1)
     number = int.from_bytes(data[at : at + width], "little")
-    number = chance.choice((number + 1, number - 1, number * 2, number ^ (1 << (8 * width - 1)), -number, 2 ** (8 * width) - 1))
+    number = chance.choice(
+        (number + 1, number - 1, number * 2, number ^ (1 << (8 * width - 1)), -number, 2 ** (8 * width) - 1)
+    )
     return data[:at] + (number % (1 << 8 * width)).to_bytes(width, "little") + data[at + width :]
 
 
@@ -156,11 +221,15 @@ def _near(chance: Random, value: Any) -> Any:
     if isinstance(value, int):
         return chance.choice((value + 1, value - 1, -value, value * 2, float(value), str(value), value * 10**20))
     if isinstance(value, float):
-        return chance.choice((value * (1 + 2**-52), -value, value / 2, value * 1e300, int(value) if abs(value) < 1e300 else 0))
+        return chance.choice(
+            (value * (1 + 2**-52), -value, value / 2, value * 1e300, int(value) if abs(value) < 1e300 else 0)
+        )
     if isinstance(value, str) and value:
         at = chance.randrange(len(value))
         letter = chance.choice("0123456789abcdefxyz/.-\0\n é")
-        return chance.choice((value[:at] + letter + value[at + 1 :], value[:at], value + letter, value.upper(), value * 2))
+        return chance.choice(
+            (value[:at] + letter + value[at + 1 :], value[:at], value + letter, value.upper(), value * 2)
+        )
     if isinstance(value, list):
         return chance.choice((value + value, value[:1], value[::-1], [value]))
     return [value]

@@ -29,6 +29,7 @@ class Npz(FileTarget):
     """``data``, ``indices``, ``indptr``, ``shape``, ``y`` and perhaps ``weight``."""
 
     name = "npz"
+    share = 2
 
     def prepare(self, folder: Path) -> None:
         """Make whole files to be damaged."""
@@ -45,12 +46,16 @@ class Npz(FileTarget):
             return Case("rows.npz", whole, lambda: slow_rows(arrays), whole=True)
         if kind < 0.5:
             content = saved(chance, lying(chance, arrays))
-            return Case("rows.npz", content, lambda: slow_rows(_loaded(content)), ReadOptions(rules=rules), base=rules.base or 0)
+            return Case(
+                "rows.npz", content, lambda: slow_rows(_loaded(content)), ReadOptions(rules=rules), base=rules.base or 0
+            )
         if kind < 0.75:
             return Case("rows.npz", with_a_header(chance, arrays), None, ReadOptions(rules=rules))
         if kind < 0.99:
             content = mutated(chance, whole)
-            return Case("rows.npz", content, lambda: slow_rows(_loaded(content)), ReadOptions(rules=rules), base=rules.base or 0)
+            return Case(
+                "rows.npz", content, lambda: slow_rows(_loaded(content)), ReadOptions(rules=rules), base=rules.base or 0
+            )
         return Case("rows.npz", chance.choice((b"PK\x03\x04", b"PK\x05\x06", b"")) + chance.randbytes(100))
 
 

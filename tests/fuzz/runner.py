@@ -81,7 +81,7 @@ def _work(
     target: Target, seed: int, home: Path, at: Any, said: Connection, cases: int | None, seconds: float | None
 ) -> None:
     """Run cases until enough are done."""
-    _limit_memory()
+    limit_memory()
     deadline = None if seconds is None else time.monotonic() + seconds
     while (cases is None or at.value < cases) and (deadline is None or time.monotonic() < deadline):
         failure = judged(target, seed, at.value, home)
@@ -90,7 +90,8 @@ def _work(
         at.value += 1
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
+    """Let what asks for much more memory than this process has now fail, instead of the machine."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + MORE_MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -114,7 +114,9 @@ class Runs(Target):
         for step, facts in zip(run.steps, self.steps, strict=True):
             for name in CERTIFIED:
                 if not abs(step.facts[name] - facts[name]) <= NEARLY * abs(facts[name]) + NEARLY:
-                    raise WrongError(f"a run with another {name} verifies", f"{step.facts[name]!r}, was {facts[name]!r}")
+                    raise WrongError(
+                        f"a run with another {name} verifies", f"{step.facts[name]!r}, was {facts[name]!r}"
+                    )
             if step.facts.get("scores") != facts["scores"]:
                 raise WrongError("a run with other scores verifies", str(step.facts.get("scores")))
         self._expect_models(run, "a run with other models verifies", NEARLY)

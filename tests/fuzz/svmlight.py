@@ -17,7 +17,19 @@ TOKENS = tuple(
     token.encode()
     for token in (
         *NUMBERS,
-        *("1:1", "1:", ":1", "1:1:1", "0:1", "-1:1", "1:nan", "3:1e400", "2147483647:1", "2147483648:1", "99999999999:1"),
+        *(
+            "1:1",
+            "1:",
+            ":1",
+            "1:1:1",
+            "0:1",
+            "-1:1",
+            "1:nan",
+            "3:1e400",
+            "2147483647:1",
+            "2147483648:1",
+            "99999999999:1",
+        ),
         *("qid:3", "qid:", "#", "# x", "#:", "\n", "\r", "\r\n", "\n\n", "\t", "\x0b", "\0", "a", "+1 ", "é", "\ufeff"),
     )
 )
@@ -29,12 +41,15 @@ class Svmlight(FileTarget):
     """``label [qid:Q] index:value ... [# comment]``."""
 
     name = "svmlight"
+    share = 4
 
     def make(self, chance: Random) -> Case:
         """Make a file."""
         whole, text = chance.random() < 0.1, whole_text(chance)
         if not whole:
-            text = mutated(chance, text, TOKENS) if chance.random() < 0.98 else chance.randbytes(chance.randrange(1, 200))
+            text = (
+                mutated(chance, text, TOKENS) if chance.random() < 0.98 else chance.randbytes(chance.randrange(1, 200))
+            )
         rules = ReadRules() if whole else random_rules(chance, FEATURES)
         name, content, same = packed(chance, "rows.svm", text)
         rows = (lambda: slow_rows(text)) if same else None
@@ -49,7 +64,9 @@ class Svmlight(FileTarget):
 
 def whole_text(chance: Random) -> bytes:
     """Write a few rows in one of the many ways."""
-    labels = chance.choice((("1", "-1"), ("+1", "-1"), ("0", "1"), ("1.0", "2"), ("spam", "ham"), ("1", "-1.0e0"), ("é", "a")))
+    labels = chance.choice(
+        (("1", "-1"), ("+1", "-1"), ("0", "1"), ("1.0", "2"), ("spam", "ham"), ("1", "-1.0e0"), ("é", "a"))
+    )
     blank, end = chance.choice((" ", " ", "  ", "\t")), chance.choice(("\n", "\n", "\r\n", " \n", "\n\n"))
     base = chance.choice((0, 1, 1))
     lines = []
@@ -67,7 +84,9 @@ def whole_text(chance: Random) -> bytes:
 
 
 def _spelled(chance: Random) -> str:
-    value = chance.choice((chance.gauss(0, 1), chance.gauss(0, 1e30), float(chance.randrange(-3, 4)), chance.random() * 1e-300))
+    value = chance.choice(
+        (chance.gauss(0, 1), chance.gauss(0, 1e30), float(chance.randrange(-3, 4)), chance.random() * 1e-300)
+    )
     return chance.choice((repr, "{:.3f}".format, "{:g}".format, "{:.25e}".format, "{:+.0f}".format))(value)
 
 

@@ -12,4 +12,6 @@ from tests.fuzz.runs import Runs
 from tests.fuzz.shards import Shards
 from tests.fuzz.svmlight import Svmlight
 
-TARGETS: dict[str, type[Target]] = {target.name: target for target in (Svmlight, Csv, Parquet, Npz, Manifests, Shards, Runs, Jobs)}
+TARGETS: dict[str, type[Target]] = {
+    target.name: target for target in (Svmlight, Csv, Parquet, Npz, Manifests, Shards, Runs, Jobs)
+}
