@@ -79,9 +79,8 @@ def _print(tally: Tally, seed: int) -> None:
         for failure in tally.failures:
             if failure.kind == kind and shown[kind] < EXAMPLES:
                 shown[kind] += 1
-                print(
-                    f"           python -m tests.fuzz --only {tally.target} --seed {seed} --case {failure.case}  # {failure.shown()}"
-                )
+                again = f"python -m tests.fuzz --only {tally.target} --seed {seed} --case {failure.case}"
+                print(f"           {again}  # {failure.shown()}")
     sys.stdout.flush()
 
 

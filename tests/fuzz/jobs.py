@@ -18,6 +18,7 @@ from pipeline.nightly.night import plan_night, run_nightly
 from tests.fuzz.judge import Target, WrongError
 from tests.fuzz.mutate import NUMBERS, mutated, mutated_item, mutated_json
 from tests.fuzz.runs import other_lines
+from tests.fuzz.svmlight import noisy_rows
 
 TODAY = date(2026, 3, 3)
 SETTINGS: dict[str, Any] = {
@@ -95,15 +96,11 @@ class Jobs(Target):
 
     def prepare(self, folder: Path) -> None:
         """Run two nights."""
-        chance, home = Random(self.name), folder / "job"  # noqa: S311
+        chance, home = Random(self.name), folder / "job"
         (home / "incoming").mkdir(parents=True)
         (home / "job.yaml").write_text(yaml.safe_dump(SETTINGS))
         for day in (1, 2):
-            lines = []
-            for _ in range(30):
-                x = [chance.gauss(0, 1) for _ in range(5)]
-                lines.append(f"{1 if sum(x) > 0 else -1} " + " ".join(f"{j + 1}:{v:.3f}" for j, v in enumerate(x)))
-            (home / "incoming" / f"rows-2026-03-0{day}.svm").write_text("\n".join(lines) + "\n")
+            (home / "incoming" / f"rows-2026-03-0{day}.svm").write_text(noisy_rows(chance, 30))
             run_nightly(read_job(home / "job.yaml"), date(2026, 3, day))
         self.home, self.job = home, read_job(home / "job.yaml")
         night = {"night": "2026-03-02", "date": "2026-03-02", "reference": "2026-03-01", "taken_in": True}

@@ -68,7 +68,7 @@ def judged(target: Target, seed: int, case: int, home: Path) -> Failure | None:
             warnings.simplefilter("error")
             for quiet in _QUIET_BY_DEFAULT:
                 warnings.simplefilter("ignore", quiet)
-            target.attempt(Random(f"{target.name} {seed} {case}"), folder)  # noqa: S311
+            target.attempt(Random(f"{target.name} {seed} {case}"), folder)
     except WrongError as error:
         return Failure(case, f"accepted, but {error.kind}", _ascii(error.detail))
     except (SieveError, click.UsageError) as error:

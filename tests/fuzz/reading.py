@@ -7,7 +7,7 @@ import gzip
 import lzma
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -35,13 +35,13 @@ class CannotBeReadError(Exception):
 class Case:
     """A file, how it is to be read, and the rows that a slow reader finds in it (None: not known).
 
-    ``whole`` is a file that must be accepted. ``base`` is what the rows' indices count from; None: 1, unless there is a 0.
+    ``whole`` is a file that must be accepted. ``base`` is what the rows' indices count from; None: 1 if there is no 0.
     """
 
     name: str
     content: bytes
     rows: Callable[[], list[Row]] | None = None
-    options: ReadOptions = ReadOptions()
+    options: ReadOptions = field(default_factory=ReadOptions)
     whole: bool = False
     base: int | None = 0
 

@@ -22,6 +22,7 @@ from pipeline.flow.verify import verify
 from tests.fuzz.judge import Target, WrongError
 from tests.fuzz.mutate import flipped, mutated, mutated_json
 from tests.fuzz.npz import lying, saved, with_a_header
+from tests.fuzz.svmlight import noisy_rows
 
 GRID = (0.01, 0.1, 1.0)
 SETTINGS: dict[str, Any] = {"grid": GRID, "tol": 1e-6, "holdout": 0.2, "memory": 10**9}
@@ -36,13 +37,8 @@ class Runs(Target):
 
     def prepare(self, folder: Path) -> None:
         """Train."""
-        chance, source = Random(self.name), folder / "rows.svm"  # noqa: S311
-        lines = []
-        for _ in range(40):
-            x = [chance.gauss(0, 1) for _ in range(5)]
-            label = 1 if sum(x) + chance.gauss(0, 1) > 0 else -1
-            lines.append(f"{label} " + " ".join(f"{j + 1}:{v:.3f}" for j, v in enumerate(x)))
-        source.write_text("\n".join(lines) + "\n")
+        source = folder / "rows.svm"
+        source.write_text(noisy_rows(Random(self.name), 40))
         ingest([str(source)], folder / "shards", IngestSpec(workers=1))
         self.data = open_shards(folder / "shards")
         run = fit_path(self.data, out=folder / "run", scheduler="inline", **SETTINGS)

@@ -90,6 +90,16 @@ def _spelled(chance: Random) -> str:
     return chance.choice((repr, "{:.3f}".format, "{:g}".format, "{:.25e}".format, "{:+.0f}".format))(value)
 
 
+def noisy_rows(chance: Random, count: int, features: int = 5) -> str:
+    """Write rows whose label is a noisy linear function of their features: something to train on."""
+    lines = []
+    for _ in range(count):
+        x = [chance.gauss(0, 1) for _ in range(features)]
+        label = 1 if sum(x) + chance.gauss(0, 1) > 0 else -1
+        lines.append(f"{label} " + " ".join(f"{j + 1}:{v:.3f}" for j, v in enumerate(x)))
+    return "\n".join(lines) + "\n"
+
+
 def slow_rows(text: bytes) -> list[Row]:
     """Read svmlight text line by line, token by token."""
     rows = []
