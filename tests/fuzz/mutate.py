@@ -219,7 +219,9 @@ def _near(chance: Random, value: Any) -> Any:
     if isinstance(value, bool) or value is None:
         return not value
     if isinstance(value, int):
-        return chance.choice((value + 1, value - 1, -value, value * 2, float(value), str(value), value * 10**20))
+        return chance.choice(
+            (value + 1, value - 1, -value, value * 2, value + 0.5 if abs(value) < 1e300 else 0.5, value * 10**20)
+        )
     if isinstance(value, float):
         return chance.choice(
             (value * (1 + 2**-52), -value, value / 2, value * 1e300, int(value) if abs(value) < 1e300 else 0)

@@ -13,7 +13,6 @@ import numpy as np
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.data.manifest import MANIFEST
-from pipeline.data.shard import forget_maps
 from pipeline.engine.engine import Engine
 from pipeline.flow.passes import margins, row_sum
 from tests.fuzz.judge import WrongError
@@ -71,9 +70,7 @@ def worth_of(data: Dataset) -> list[np.ndarray]:
             found += [margins(engine, alone, w), row_sum(engine, alone, np.ones(shard.n_rows))]
             rows = shard.load()
             found += [rows.indptr, rows.indices, rows.values, rows.labels, rows.costs, rows.norms]
-    found = [np.array(array) for array in found]
-    forget_maps()
-    return found
+    return [np.array(array) for array in found]
 
 
 def expect_same(found: list[np.ndarray], wanted: list[np.ndarray], kind: str) -> None:
