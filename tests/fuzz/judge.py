@@ -30,11 +30,13 @@ class WrongError(Exception):
 class Target(ABC):
     """One kind of file. ``prepare`` is called once, ``attempt`` for every case with an empty folder of its own.
 
-    ``share`` is its part of a number of cases: quick ones get more.
+    ``share`` is its part of a number of cases: quick ones get more. ``names_file`` tells whether an error must name
+    the case's file.
     """
 
     name: str
     share = 1
+    names_file = True
 
     def prepare(self, folder: Path) -> None:  # noqa: B027, most need nothing
         """Make what all cases share."""
@@ -73,7 +75,7 @@ def judged(target: Target, seed: int, case: int, home: Path) -> Failure | None:
         return Failure(case, f"accepted, but {error.kind}", _ascii(error.detail))
     except (SieveError, click.UsageError) as error:
         said = _said(error)
-        problem = _problem(said, folder)
+        problem = _problem(said, folder.name if target.names_file else "")
         if problem:
             return Failure(case, f"{problem} ({_place(error)})", _ascii(said))
     except Exception as error:
@@ -86,13 +88,13 @@ def judged(target: Target, seed: int, case: int, home: Path) -> Failure | None:
 
 def _said(error: Exception) -> str:
     try:
-        return str(error)
+        return error.format_message() if isinstance(error, click.ClickException) else str(error)
     except Exception as worse:  # text from a file that is none: Python cannot even copy it
         return f"{type(worse).__name__}\n{worse}"
 
 
-def _problem(said: str, folder: Path) -> str:
-    """Return what is wrong with an error's text: it must be one line that names the file."""
+def _problem(said: str, wanted: str) -> str:
+    """Return what is wrong with an error's text: it must be one line, with the wanted name in it."""
     if not said.strip():
         return "an error without a word"
     if len(said.splitlines()) > 1:
@@ -101,7 +103,7 @@ def _problem(said: str, folder: Path) -> str:
         return "an error with control characters"
     if len(said) > 2000:
         return "an error of more than 2000 characters"
-    return "" if folder.name in said else "an error that names no file"
+    return "" if wanted in said else "an error that names no file"
 
 
 def _ascii(text: str) -> str:
