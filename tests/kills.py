@@ -24,7 +24,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from pipeline.cli import main as svmsieve
+from pipeline.cli import app
 from pipeline.data.dataset import open_shards
 from pipeline.data.manifest import read_manifest
 from pipeline.flow.run_directory import open_run
@@ -186,10 +186,7 @@ def _placeless(item: Any, home: str) -> Any:
 def call(arguments: list[str]) -> None:
     """Run svmsieve in this process, without a word."""
     with redirect_stdout(io.StringIO()):
-        try:
-            svmsieve(arguments)
-        except SystemExit as left:
-            assert left.code == 0, (arguments, left.code)
+        app.main(arguments, "svmsieve", standalone_mode=False)
 
 
 def warm_up(folder: str, scenes: list[Scene]) -> None:
