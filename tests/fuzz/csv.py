@@ -64,23 +64,20 @@ class Csv(FileTarget):
 
     def make(self, chance: Random) -> Case:
         """Make a file."""
-        whole, table = chance.random() < 0.1, _table(chance)
-        if not whole and chance.random() < 0.5:
+        table = _table(chance)
+        if chance.random() < 0.1:
+            return self._packed(chance, _written(chance, table), ReadOptions(), whole=True)
+        if chance.random() < 0.5:
             cells = chance.choice(table)
             cells[chance.randrange(len(cells))] = chance.choice((*NUMBERS, *TEXTS, "label", "weight", "f0", "NA"))
         text = _written(chance, table)
-        options = ReadOptions(rules=random_rules(chance, len(table[0])))
-        if not whole:
-            text = mutated(chance, text, TOKENS) if chance.random() < 0.6 else text
-            named = chance.random() < 0.05
-            columns = tuple(table[0]) if named else None
-            options = ReadOptions(
-                rules=options.rules,
-                label_column="label" if chance.random() < 0.95 else chance.choice(TEXTS),
-                columns=columns,
-            )
-        else:
-            options = ReadOptions()
+        text = mutated(chance, text, TOKENS) if chance.random() < 0.6 else text
+        label = "label" if chance.random() < 0.95 else chance.choice(TEXTS)
+        columns = tuple(table[0]) if chance.random() < 0.05 else None
+        rules = random_rules(chance, len(table[0]))
+        return self._packed(chance, text, ReadOptions(rules=rules, label_column=label, columns=columns))
+
+    def _packed(self, chance: Random, text: bytes, options: ReadOptions, whole: bool = False) -> Case:
         name, content, same = packed(chance, "rows.csv", text)
         return Case(name, content, (lambda: slow_rows(text, options)) if same else None, options, whole and same)
 
@@ -124,14 +121,14 @@ def slow_rows(text: bytes, options: ReadOptions) -> list[Row]:
         raise CannotBeReadError(str(error)) from error
     lines = [line for line in lines if line]
     header = list(options.columns) if options.columns else lines.pop(0)
-    if len(set(header)) < len(header) or "label" not in header:
+    if len(set(header)) < len(header) or options.label_column not in header:
         raise CannotBeReadError(f"header {header}")
     rows = []
     for line in lines:
         if len(line) != len(header):
             raise CannotBeReadError(f"{len(line)} cells instead of {len(header)}: {line}")
         cells = dict(zip(header, line, strict=True))
-        label, weight = cells.pop("label"), cells.pop("weight", "1")
+        label, weight = cells.pop(options.label_column), cells.pop("weight", "1")
         values = [(index, _number(cell)) for index, cell in enumerate(cells.values())]
         rows.append(Row(label_of(label), values, _number(weight)))
     return rows
