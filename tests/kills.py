@@ -20,7 +20,7 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -248,7 +248,8 @@ class Killer:
         """Start the command and kill it at a random moment; False if it was over before."""
         pid = self.server.start(*self.scene.command(home, self.errors))
         if not self.server.ended(self.chance.uniform(0.0, self.seconds)):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # over at this very moment
+                os.kill(pid, signal.SIGKILL)
         return self._ended(0, -signal.SIGKILL) != 0
 
     def _run(self, home: Path) -> None:
