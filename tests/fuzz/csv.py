@@ -65,6 +65,7 @@ class Csv(FileTarget):
     def make(self, chance: Random) -> Case:
         """Make a file."""
         table = _table(chance)
+        names = [name for name in table[0] if name not in ("label", "weight")]
         if chance.random() < 0.1:
             return self._packed(chance, _written(chance, table), ReadOptions(), whole=True)
         if chance.random() < 0.5:
@@ -75,7 +76,9 @@ class Csv(FileTarget):
         label = "label" if chance.random() < 0.95 else chance.choice(TEXTS)
         columns = tuple(table[0]) if chance.random() < 0.05 else None
         rules = random_rules(chance, len(table[0]))
-        return self._packed(chance, text, ReadOptions(rules=rules, label_column=label, columns=columns))
+        wanted = tuple(chance.sample(names, len(names))) if rules.unlabelled else None
+        reading = ReadOptions(rules=rules, label_column=label, columns=columns, wanted=wanted)
+        return self._packed(chance, text, reading)
 
     def _packed(self, chance: Random, text: bytes, options: ReadOptions, whole: bool = False) -> Case:
         name, content, same = packed(chance, "rows.csv", text)
@@ -116,18 +119,27 @@ def _written(chance: Random, table: list[list[str]]) -> bytes:
 def slow_rows(text: bytes, options: ReadOptions) -> list[Row]:
     """Read CSV cell by cell with the standard library."""
     try:
-        lines = list(csv.reader(io.StringIO(text.decode("utf-8-sig"), newline=""), strict=True))
+        lines = list(
+            csv.reader(
+                io.StringIO(text.decode("utf-8-sig", "strict" if options.wanted is None else "replace"), newline=""),
+                strict=True,
+            )
+        )
     except (UnicodeDecodeError, csv.Error) as error:
         raise CannotBeReadError(str(error)) from error
     lines = [line for line in lines if line]
     header = list(options.columns) if options.columns else lines.pop(0)
-    if len(set(header)) < len(header) or options.label_column not in header:
+    wanted = options.wanted
+    if len(set(header)) < len(header) or not set(wanted or [options.label_column]) <= set(header):
         raise CannotBeReadError(f"header {header}")
     rows = []
     for line in lines:
         if len(line) != len(header):
             raise CannotBeReadError(f"{len(line)} cells instead of {len(header)}: {line}")
         cells = dict(zip(header, line, strict=True))
+        if wanted is not None:
+            rows.append(Row("", [(index, _number(cells[name])) for index, name in enumerate(wanted)]))
+            continue
         label, weight = cells.pop(options.label_column), cells.pop("weight", "1")
         values = [(index, _number(cell)) for index, cell in enumerate(cells.values())]
         rows.append(Row(label_of(label), values, _number(weight)))

@@ -43,18 +43,26 @@ class Npz(FileTarget):
         kind = chance.random()
         rules = random_rules(chance, 5)
         if kind < 0.1:
-            return Case("rows.npz", whole, lambda: slow_rows(arrays), whole=True)
+            return Case("rows.npz", whole, lambda: slow_rows(arrays, False), whole=True)
         if kind < 0.5:
             content = saved(chance, lying(chance, arrays))
             return Case(
-                "rows.npz", content, lambda: slow_rows(_loaded(content)), ReadOptions(rules=rules), base=rules.base or 0
+                "rows.npz",
+                content,
+                lambda: slow_rows(_loaded(content, rules.unlabelled), rules.unlabelled),
+                ReadOptions(rules=rules),
+                base=rules.base or 0,
             )
         if kind < 0.75:
             return Case("rows.npz", with_a_header(chance, arrays), None, ReadOptions(rules=rules))
         if kind < 0.99:
             content = mutated(chance, whole)
             return Case(
-                "rows.npz", content, lambda: slow_rows(_loaded(content)), ReadOptions(rules=rules), base=rules.base or 0
+                "rows.npz",
+                content,
+                lambda: slow_rows(_loaded(content, rules.unlabelled), rules.unlabelled),
+                ReadOptions(rules=rules),
+                base=rules.base or 0,
             )
         return Case("rows.npz", chance.choice((b"PK\x03\x04", b"PK\x05\x06", b"")) + chance.randbytes(100))
 
@@ -157,10 +165,12 @@ def _header(chance: Random, array: np.ndarray, header: bytes) -> bytes:
     return b"\x93NUMPY" + version + size + text
 
 
-def _loaded(content: bytes) -> dict[str, np.ndarray]:
+def _loaded(content: bytes, unlabelled: bool) -> dict[str, np.ndarray]:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files if name in (*_NEEDED, "weight")}
+            return {
+                name: stored[name] for name in stored.files if name in (*_NEEDED, *([] if unlabelled else ["weight"]))
+            }
     except Exception as error:  # NumPy and zipfile raise what they like
         raise CannotBeReadError(f"{type(error).__name__} {error}") from error
 
@@ -168,8 +178,11 @@ def _loaded(content: bytes) -> dict[str, np.ndarray]:
 _NEEDED = ("data", "indices", "indptr", "shape", "y")
 
 
-def slow_rows(arrays: dict[str, np.ndarray]) -> list[Row]:
-    """Read CSR arrays entry by entry."""
+def slow_rows(arrays: dict[str, np.ndarray], unlabelled: bool) -> list[Row]:
+    """Read CSR arrays entry by entry; rows to be scored (``unlabelled``) need no y, and no weight counts."""
+    if unlabelled and arrays.get("shape", np.zeros(0)).shape == (2,):
+        arrays = arrays | {"y": np.zeros(int(arrays["shape"][0]))}
+        arrays.pop("weight", None)
     if not set(_NEEDED) <= set(arrays):
         raise CannotBeReadError("an array is missing")
     if arrays["shape"].shape != (2,) or any(arrays[name].ndim > 1 for name in arrays):

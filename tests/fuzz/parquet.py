@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.data.block import ReadRules
 from pipeline.data.parquet_dataset import open_parquet_dataset
 from pipeline.data.sources.base import ReadOptions
 from tests.fuzz.mutate import TEXTS, mutated
@@ -52,13 +53,15 @@ class Parquet(FileTarget):
     def make(self, chance: Random) -> Case:
         """Make a file."""
         whole, table = chance.random() < 0.1, _table(chance)
-        reading = ReadOptions() if whole else ReadOptions(rules=random_rules(chance, 5))
+        rules = ReadRules() if whole else random_rules(chance, 5)
+        names = [name for name in table.column_names if name not in ("label", "weight")]
+        to_score = rules.unlabelled and "indices" not in names
+        reading = ReadOptions(rules=rules, wanted=tuple(chance.sample(names, len(names))) if to_score else None)
         if whole or chance.random() < 0.6:
             table = table if whole else _lying(chance, table)
-            content = _written(chance, table)
             lists = any(pa.types.is_list(field.type) for field in table.schema)
-            base = reading.rules.base or 0 if lists else 0
-            return Case("rows.parquet", content, lambda: slow_rows(table), reading, whole, base)
+            rows = None if rules.unlabelled and lists else (lambda: slow_rows(table, reading.wanted))
+            return Case("rows.parquet", _written(chance, table), rows, reading, whole, rules.base or 0 if lists else 0)
         content = mutated(chance, chance.choice(self.files))
         if chance.random() < 0.05:
             content = b"PAR1" + chance.randbytes(chance.randrange(60)) + b"PAR1"
@@ -101,7 +104,9 @@ def _lying(chance: Random, table: pa.Table) -> pa.Table:
         return table.set_column(place, name, _of_type(chance.choice(TYPES), column))
     if change < 0.9:
         names = list(table.column_names)
-        names[place] = chance.choice((*TEXTS, "label", "weight", "indices", "values", "__index_level_0__", "f0"))
+        names[place] = chance.choice(
+            (*TEXTS, "label", "weight", "indices", "values", "__index_level_0__", "__null_dask_index__", "f0")
+        )
         return table.rename_columns(names)
     return table.drop_columns([name]) if chance.random() < 0.5 else table.slice(0, 0)
 
@@ -147,27 +152,34 @@ def _written(chance: Random, table: pa.Table) -> bytes:
     return stream.getvalue()
 
 
-def slow_rows(table: pa.Table) -> list[Row]:
+def slow_rows(table: pa.Table, wanted: tuple[str, ...] | None) -> list[Row]:
     """Read a table value by value; Arrow's floats are taken for decimals, which it rounds in its own way."""
     for place, field in enumerate(table.schema):
         if pa.types.is_decimal(field.type):
             table = table.set_column(place, field.name, table.column(place).cast(pa.float64()))
     names = table.column_names
-    if len(set(names)) < len(names) or "label" not in names:
+    if len(set(names)) < len(names) or not set(wanted or ["label"]) <= set(names):
         raise CannotBeReadError(f"columns {names}")
     rows = []
     for line in table.to_pylist():
+        if wanted is not None:
+            rows.append(Row("", [(j, _number(line[name])) for j, name in enumerate(wanted)]))
+            continue
         label, weight = line.pop("label"), line.pop("weight", 1.0)
         if isinstance(line.get("indices"), list) or isinstance(line.get("values"), list):
             pairs = list(zip(line.get("indices") or [], line.get("values") or [], strict=False))
             if len(line.get("indices") or []) != len(line.get("values") or []):
                 raise CannotBeReadError("lists of unequal lengths")
         else:
-            pairs = list(enumerate(value for name, value in line.items() if not name.startswith("__index_level")))
-        if any(not isinstance(value, int | float) for _, value in pairs):
-            raise CannotBeReadError("no number")
-        rows.append(Row(_label(label), [(j, float(value)) for j, value in pairs], float(weight)))
+            pairs = list(enumerate(value for name, value in line.items() if not name.startswith("__")))
+        rows.append(Row(_label(label), [(j, _number(value)) for j, value in pairs], float(weight)))
     return rows
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float):
+        raise CannotBeReadError(f"{value!r} is no number")
+    return float(value)
 
 
 def _label(value: Any) -> Any:

@@ -71,13 +71,14 @@ class FileTarget(Target):
         path = folder / case.name
         path.write_bytes(case.content)
         try:
-            if chance.random() < self.ingested:
+            if chance.random() < self.ingested and not case.options.rules.unlabelled:
                 self._ingest(case, path, folder / "shards")
             else:
                 source = self.open(str(path), case.options, chance)
                 blocks = [task() for task in source.tasks()]
                 if case.rows:
-                    compare_blocks(blocks, _slow(case), 1 if case.base is None else case.base)
+                    base = 1 if case.base is None else case.base
+                    compare_blocks(blocks, _slow(case), base, not case.options.rules.unlabelled)
         except WrongError:
             raise
         except Exception as error:
@@ -109,10 +110,12 @@ def _of_few_classes(said: str) -> bool:
 
 
 def random_rules(chance: Random, features: int) -> ReadRules:
-    """Choose how indices are read, mostly by the defaults."""
+    """Choose how rows are read, mostly by the defaults, now and then to be scored."""
+    unlabelled = chance.random() < 0.15
     if chance.random() < 0.6:
-        return ReadRules()
-    return ReadRules(chance.choice((None, 0, 1)), chance.choice((None, features, 1)), chance.random() < 0.5)
+        return ReadRules(unlabelled=unlabelled)
+    base, limit = chance.choice((None, 0, 1)), chance.choice((None, features, 1))
+    return ReadRules(base, limit, chance.random() < 0.5, unlabelled)
 
 
 def packed(chance: Random, name: str, content: bytes) -> tuple[str, bytes, bool]:

@@ -46,16 +46,21 @@ def label_of(text: str) -> Label:
     return int(number) if number.is_integer() else number
 
 
-def compare_blocks(blocks: list[Block], rows: list[Row], base: int) -> None:
-    """Raise unless the blocks have these rows; ``base`` is what the rows' indices count from."""
+def compare_blocks(blocks: list[Block], rows: list[Row], base: int, labelled: bool) -> None:
+    """Raise unless the blocks have these rows; ``base`` is what the rows' indices count from.
+
+    Rows to be scored (not ``labelled``) have neither labels nor weights that count.
+    """
     found = [(block, i) for block in blocks for i in range(block.n_rows)]
     if len(found) != len(rows):
         raise WrongError("rows are missing or too many", f"{len(found)} instead of {len(rows)}")
-    _compare_labels([block.labels.values[block.labels.codes[i]] for block, i in found], [row.label for row in rows])
+    if labelled:
+        texts = [block.labels.values[block.labels.codes[i]] for block, i in found]
+        _compare_labels(texts, [row.label for row in rows])
     for number, ((block, i), row) in enumerate(zip(found, rows, strict=True)):
         part = slice(int(block.indptr[i]), int(block.indptr[i + 1]))
         _compare_row(number, block.indices[part], block.values[part], row.summed(base))
-        if block.costs[i] != row.cost:
+        if labelled and block.costs[i] != row.cost:
             raise WrongError("a weight is another", f"row {number}: {block.costs[i]!r} instead of {row.cost!r}")
 
 

@@ -6,7 +6,7 @@ import re
 from random import Random
 
 from pipeline.data.block import ReadRules
-from pipeline.data.sources.base import ReadOptions, Source
+from pipeline.data.sources.base import MAX_LINE, ReadOptions, Source
 from pipeline.data.sources.svmlight import SvmlightSource
 from tests.fuzz.mutate import NUMBERS, mutated
 from tests.fuzz.reading import CannotBeReadError, Case, FileTarget, packed, random_rules
@@ -52,8 +52,9 @@ class Svmlight(FileTarget):
             )
         rules = ReadRules() if whole else random_rules(chance, FEATURES)
         name, content, same = packed(chance, "rows.svm", text)
-        rows = (lambda: slow_rows(text)) if same else None
-        return Case(name, content, rows, ReadOptions(rules=rules), whole and same, rules.base)
+        reading = ReadOptions(rules=rules, max_line=60 if not whole and chance.random() < 0.03 else MAX_LINE)
+        rows = (lambda: slow_rows(text, rules.unlabelled)) if same else None
+        return Case(name, content, rows, reading, whole and same, rules.base)
 
     def open(self, path: str, options: ReadOptions, chance: Random) -> Source:
         """Open it, cut into ranges of any size."""
@@ -100,13 +101,15 @@ def noisy_rows(chance: Random, count: int, features: int = 5) -> str:
     return "\n".join(lines) + "\n"
 
 
-def slow_rows(text: bytes) -> list[Row]:
-    """Read svmlight text line by line, token by token."""
+def slow_rows(text: bytes, unlabelled: bool) -> list[Row]:
+    """Read svmlight text line by line, token by token; a row to be scored (``unlabelled``) needs no label."""
     rows = []
     for number, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         tokens = [token for token in re.split(rb"[ \t\r]+", line.partition(b"#")[0]) if token]
         if not tokens:
             continue
+        if b":" in tokens[0] and unlabelled:
+            tokens.insert(0, b"")
         if b":" in tokens[0]:
             raise CannotBeReadError(f"line {number}: no label")
         pairs = []
