@@ -106,9 +106,11 @@ class LabelMap:
 
 
 def _order(label: str) -> tuple[bool, Decimal, str]:
-    if _NUMBER.fullmatch(label):
-        return (False, Decimal(label), label)
-    return (True, Decimal(0), label)
+    """Return what sorts labels: numbers by value, then text. Manifests may have labels that no file could have."""
+    number = float(label) if _NUMBER.fullmatch(label) else math.nan
+    if not math.isfinite(number):
+        return (True, Decimal(0), label)
+    return (False, Decimal(label if abs(number) >= _EXACT else number), label)
 
 
 def _listed(labels: list[str]) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import tokenize
+import warnings
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +16,10 @@ import numpy as np
 from pipeline.errors import RunError
 
 Entries = tuple[np.ndarray, np.ndarray]
-DAMAGE = (OSError, ValueError, LookupError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile)
+DAMAGE = (  # what zipfile, zlib and NumPy's reader of headers (an evaluated literal) raise for damaged bytes
+    *(zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, TypeError, LookupError),
+    *(SyntaxError, tokenize.TokenError, OverflowError, MemoryError),
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Model:
 def read_model(path: Path, n_rows: int, n_features: int) -> Model:
     """Read a model that must fit the data; RunError says what is wrong with it."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        with _quiet(), path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             shape = tuple(int(_array(stored, name, np.int64, 0)) for name in ("n_rows", "n_features"))
             if shape != (n_rows, n_features):
                 raise ValueError(f"it has {shape[0]} rows and {shape[1]} features, the data {n_rows} and {n_features}")
@@ -46,8 +53,18 @@ def read_model(path: Path, n_rows: int, n_features: int) -> Model:
     return Model(c, w, alpha, w_alpha, zero, upper)
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let NumPy say nothing of headers that are none: what they lead to is refused."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def _array(stored: Mapping[str, np.ndarray], name: str, dtype: type, dimensions: int) -> np.ndarray:
     found = stored[name]
+    if not isinstance(found, np.ndarray):
+        raise ValueError(f"{name} is not an array")
     if found.dtype != np.dtype(dtype) or found.ndim != dimensions:
         wanted = f"{np.dtype(dtype).name} in {dimensions} dimensions"
         raise ValueError(f"{name} is {found.dtype.name} in {found.ndim} dimensions, not {wanted}")

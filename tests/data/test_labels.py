@@ -126,6 +126,14 @@ def test_labels_that_cannot_be_mapped(labels, positive, expected):
         signs_of(labels, positive)
 
 
+@pytest.mark.attack
+@pytest.mark.parametrize("strange", ["nan", "inf", "1e99999", "1e-99999999999999999999"])
+def test_labels_of_a_damaged_map_are_listed(strange):
+    coder = LabelCoder(fixed=LabelMap(("1", "9007199254740993", "9007199254740992"), (strange,)))
+    with pytest.raises(DataError, match="label x is new: this data set has .*1, .*9007199254740992, 9007199254740993"):
+        coder.admit(("x",), "f")
+
+
 def test_the_map_survives_json():
     for labels in (LabelMap(("0",), ("1",)), LabelMap(("a", "c"), ("b",), True)):
         assert LabelMap.from_json(labels.to_json()) == labels

@@ -236,6 +236,27 @@ def test_arrays_of_another_type(run, data, name, change, message):
     assert message in problems(run, data)[3]
 
 
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"}", b"("),  # a literal that does not end
+        (b"\x93NUMPY", b"\x93NUMPX"),
+        (b"'shape': (", b"'shape':0("),
+        (b"'<f8'", b"'<U0'"),
+    ],
+)
+def test_headers_that_are_none(run, data, old, new):
+    path = run / "models" / "000003.npz"
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name).replace(old, new) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    reseal(run)
+    assert "the model is missing or damaged" in problems(run, data)[3]
+
+
 def screened(run, step, row, name):
     """Give a row a verdict, and have the counts say so."""
     bit = 0x80 >> (row & 7)
