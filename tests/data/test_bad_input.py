@@ -484,6 +484,13 @@ def test_csv_empty_lines_count_as_lines(tmp_path, refused):
         refused(path, expected=f"a.csv, line 7: .*{expected}")
 
 
+@pytest.mark.attack
+@pytest.mark.parametrize("name", [r"C:\x", r"\1", r"\g<0>"])
+def test_csv_a_column_has_any_name(tmp_path, refused, name):
+    path = write(tmp_path, "a.csv", f"label,{name}\n0,1\n1,x\n")
+    refused(path, expected=f"a.csv, line 3: column '{re.escape(name)}': invalid value 'x'; correct the line")
+
+
 HEADERS = {
     "no label": ("y,a\n0,1\n", "no column 'label' for the labels; there are y, a; pass --label-column NAME"),
     "semicolons": ("label;a\n0;1\n", "no column 'label' for the labels; there are label;a; "),

@@ -130,7 +130,7 @@ def test_labels_that_cannot_be_mapped(labels, positive, expected):
 @pytest.mark.parametrize("strange", ["nan", "inf", "1e99999", "1e-99999999999999999999"])
 def test_labels_of_a_damaged_map_are_listed(strange):
     coder = LabelCoder(fixed=LabelMap(("1", "9007199254740993", "9007199254740992"), (strange,)))
-    with pytest.raises(DataError, match="label x is new: this data set has .*1, .*9007199254740992, 9007199254740993"):
+    with pytest.raises(DataError, match=r"label x is new: this data set has .*1, .*9007199254740992, 9007199254740993"):
         coder.admit(("x",), "f")
 
 

@@ -100,7 +100,7 @@ class CsvSource:
         if not found:
             return DataError(f"is not a readable CSV file ({text.splitlines()[0]}); correct it", path=self.path)
         column = f"column '{self.names[int(found[1])]}': " if found[1] else ""
-        problem = re.sub(r"CSV conversion error to \w+: ", column, found[3])
+        problem = column.join(re.split(r"CSV conversion error to \w+: ", found[3], maxsplit=1))
         return DataError(
             f"{problem}; correct the line", path=self.path, row=_line(self.path, int(found[2])), unit="line"
         )
