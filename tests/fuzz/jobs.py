@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
+from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from pipeline.cli import app
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night, run_nightly
 from tests.fuzz.judge import Target, WrongError
@@ -87,6 +90,8 @@ LAUGHS = b"store: store\ninputs:\n" + b"".join(  # every list has nine times the
     b"- &%c [%s]\n" % (98 + k, b", ".join([b"*%c" % (97 + k) if k else b"x"] * 9)) for k in range(9)
 )
 STORE_FILES = ("files.json", "history.jsonl", "night.json")
+ASKED = (("status",), ("status", "--json"), ("quarantine",), ("quarantine", "--retry", "rows-2026-03-01.svm"))
+DONE = (("rollback",), ("rollback", "2026-03-01"), ("release",))
 
 
 class Jobs(Target):
@@ -115,13 +120,18 @@ class Jobs(Target):
             read = read_job(folder / "job.yaml")
             json.dumps([read.settings, read.reading_digest, str(read.store), read.inputs])
             return
-        dry = kind < 0.99  # and so nothing is written: links are as good as copies
+        dry = kind < 0.95  # files are replaced, if at all: links are as good as copies
         shutil.copytree(self.home, folder / "home", symlinks=True, copy_function=os.link if dry else shutil.copy2)
         self._damage(chance, folder / "home" / "store")
         home = folder / "home"
         job = replace(self.job, source=home / "job.yaml", store=home / "store", inputs=(str(home / "incoming"),))
-        if dry:
+        if kind < 0.85:
             json.dumps(plan_night(job, TODAY))
+            return
+        if kind < 0.98:
+            with redirect_stdout(io.StringIO()):
+                words = chance.choice(ASKED if dry else DONE)
+                app.main(["store", words[0], str(home / "store"), *words[1:]], "svmsieve", standalone_mode=False)
             return
         lines = run_nightly(job, TODAY)
         if any("status" not in line for line in lines):
