@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.forked import Server
-from tests.kills import LostError, Scene, kill_scene
+from tests.kills.killer import kill_scene
+from tests.kills.scenes import LostError, Scene
 
 pytestmark = pytest.mark.attack
 WORDS = [f"word {number}\n" for number in range(30)]
