@@ -36,54 +36,18 @@ SETTINGS: dict[str, Any] = {
     "keep": {"runs": 2},
     "scheduler": "inline",
 }
+MORE = {"expect": {"files": 1, "rows": 10}, "notify": "true", "max_line": "1MB", "workers": 2, "solve_on": "client"}
 TOKENS = tuple(
     token.encode()
     for token in (
         *NUMBERS,
-        *(
-            "&a ",
-            "*a",
-            "<<: *a",
-            "!!python/object:os.system ",
-            "!!binary ",
-            "!!float ",
-            "!!set ",
-            "!x ",
-            "? ",
-            "- ",
-            ": ",
-            ":",
-        ),
-        *(
-            "{",
-            "}",
-            "[",
-            "]",
-            ",",
-            "|\n",
-            ">\n",
-            "#",
-            "%YAML 9.9\n",
-            "---\n",
-            "...\n",
-            "\t",
-            "\0",
-            "\ufeff",
-            "'",
-            '"',
-            "@",
-            "`",
-        ),
+        *("&a ", "*a", "<<: *a", "!!python/object:os.system ", "!!binary ", "!!float ", "!!set ", "!x "),
+        *("? ", "- ", ": ", ":"),
+        *("{", "}", "[", "]", ",", "|\n", ">\n", "#", "%YAML 9.9\n", "---\n", "...\n", "\t", "\0", "\ufeff"),
+        *("'", '"', "@", "`"),
         *("~", "yes", "null", "2026-01-01", "1:30:00", ".inf", ".nan", "0o7", "0b1", "[" * 3000, "- " * 2000, "\\x"),
-        *(
-            "a: &a [x, x]\n",
-            "&a [*a]",
-            "{? [a]: 1}",
-            "tcp://user:secret@host:1",
-            "s3://bucket/x",
-            "file:///x",
-            "memory://x",
-        ),
+        *("a: &a [x, x]\n", "&a [*a]", "{? [a]: 1}", "tcp://user:secret@host:1", "s3://bucket/x"),
+        *("file:///x", "memory://x"),
     )
 )
 LAUGHS = b"store: store\ninputs:\n" + b"".join(  # every list has nine times the one before
@@ -152,8 +116,9 @@ def _other_job(chance: Random) -> bytes:
     """Return a job of a few settings whose values or whose text are changed; JSON is YAML, and quick to write."""
     if chance.random() < 0.01:
         return LAUGHS.replace(b"inputs", chance.choice((b"inputs", b"gate", b"window", b"train", b"keep")), 1)
-    names = {"inputs", "store", *chance.sample(list(SETTINGS), 2)}
-    item = {name: value for name, value in SETTINGS.items() if name in names}
+    known = SETTINGS | MORE
+    names = {"inputs", "store", *chance.sample(list(known), 2)}
+    item = {name: value for name, value in known.items() if name in names}
     write = (lambda it: json.dumps(it).encode()) if chance.random() < 0.7 else (lambda it: yaml.safe_dump(it).encode())
     if chance.random() < 0.6:
         return write(mutated_item(chance, item))

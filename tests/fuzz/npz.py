@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -40,31 +41,16 @@ class Npz(FileTarget):
     def make(self, chance: Random) -> Case:
         """Make a file."""
         arrays, whole = chance.choice(self.files)
-        kind = chance.random()
-        rules = random_rules(chance, 5)
+        kind, rules = chance.random(), random_rules(chance, 5)
         if kind < 0.1:
             return Case("rows.npz", whole, lambda: slow_rows(arrays, False), whole=True)
-        if kind < 0.5:
-            content = saved(chance, lying(chance, arrays))
-            return Case(
-                "rows.npz",
-                content,
-                lambda: slow_rows(_loaded(content, rules.unlabelled), rules.unlabelled),
-                ReadOptions(rules=rules),
-                base=rules.base or 0,
-            )
-        if kind < 0.75:
+        if kind < 0.3:
             return Case("rows.npz", with_a_header(chance, arrays), None, ReadOptions(rules=rules))
-        if kind < 0.99:
-            content = mutated(chance, whole)
-            return Case(
-                "rows.npz",
-                content,
-                lambda: slow_rows(_loaded(content, rules.unlabelled), rules.unlabelled),
-                ReadOptions(rules=rules),
-                base=rules.base or 0,
-            )
-        return Case("rows.npz", chance.choice((b"PK\x03\x04", b"PK\x05\x06", b"")) + chance.randbytes(100))
+        if kind < 0.31:
+            return Case("rows.npz", chance.choice((b"PK\x03\x04", b"PK\x05\x06", b"")) + chance.randbytes(100))
+        content = saved(chance, lying(chance, arrays)) if kind < 0.65 else mutated(chance, whole)
+        rows = partial(_slow, content, rules.unlabelled)
+        return Case("rows.npz", content, rows, ReadOptions(rules=rules), base=rules.base or 0)
 
 
 def _arrays(chance: Random) -> dict[str, np.ndarray]:
@@ -163,6 +149,10 @@ def _header(chance: Random, array: np.ndarray, header: bytes) -> bytes:
     version = chance.choice((b"\x01\x00", b"\x01\x00", b"\x02\x00", b"\x03\x00", b"\x09\x00"))
     size = len(text).to_bytes(2 if version == b"\x01\x00" else 4, "little")
     return b"\x93NUMPY" + version + size + text
+
+
+def _slow(content: bytes, unlabelled: bool) -> list[Row]:
+    return slow_rows(_loaded(content, unlabelled), unlabelled)
 
 
 def _loaded(content: bytes, unlabelled: bool) -> dict[str, np.ndarray]:

@@ -22,17 +22,8 @@ WHOLE_FILES = 40
 FLOATS = (0.0, -0.0, 1e308, 1e150, 1e-300, 5e-324, math.nan, math.inf, -math.inf, None, 2.0**53 + 2)
 INTEGERS = (-(2**63), -1, 0, 1, 4, 5, 6, 2**31 - 2, 2**31 - 1, 2**31, 2**63 - 1, None)
 TYPES = (
-    *(
-        pa.float64(),
-        pa.float32(),
-        pa.float16(),
-        pa.int8(),
-        pa.uint8(),
-        pa.int64(),
-        pa.uint64(),
-        pa.bool_(),
-        pa.string(),
-    ),
+    *(pa.float64(), pa.float32(), pa.float16(), pa.int8(), pa.uint8(), pa.int64(), pa.uint64(), pa.bool_()),
+    *(pa.string(),),
     *(pa.large_string(), pa.binary(), pa.null(), pa.date32(), pa.timestamp("s"), pa.decimal128(20, 3)),
     *(pa.list_(pa.float64()), pa.struct([("a", pa.int8())]), pa.dictionary(pa.int8(), pa.string())),
 )
