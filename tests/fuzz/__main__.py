@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import os
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -19,6 +20,7 @@ EXAMPLES = 3  # of the failures with the same cause
 
 def main() -> None:
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # and tidy up
     names = [name for name in options.only.split(",") if name] or list(TARGETS)
     memory = Path("/dev/shm")  # noqa: S108, files that live for a millisecond
     place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None

@@ -6,7 +6,9 @@ that a case is known however it ends.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
+import os
 import resource
 import signal
 import time
@@ -80,10 +82,11 @@ def _one_worker(
 def _work(
     target: Target, seed: int, home: Path, at: Any, said: Connection, cases: int | None, seconds: float | None
 ) -> None:
-    """Run cases until enough are done."""
+    """Run cases until enough are done, or nobody watches any more."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     limit_memory()
-    deadline = None if seconds is None else time.monotonic() + seconds
-    while (cases is None or at.value < cases) and (deadline is None or time.monotonic() < deadline):
+    deadline, watcher = math.inf if seconds is None else time.monotonic() + seconds, os.getppid()
+    while (cases is None or at.value < cases) and time.monotonic() < deadline and os.getppid() == watcher:
         failure = judged(target, seed, at.value, home)
         if failure:
             said.send(failure)
