@@ -12,7 +12,7 @@ from pipeline.flow.check_scores import best_steps, mean_scores, same_scores
 from pipeline.flow.run_directory import Run
 
 
-def check_header(run: Run, listen: Listener) -> None:
+def check_ends(run: Run, listen: Listener) -> None:
     """Raise RunError if a finished run lacks steps or has others than run.json says; a note says what cannot be known.
 
     A run that is not finished has the steps that it has.

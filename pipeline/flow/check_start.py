@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.engine.engine import Engine
 from pipeline.flow import twofold
-from pipeline.flow.recompute import compact
+from pipeline.flow.recompute import without_empty_columns
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def start_of_path(engine: Engine, data: Dataset, costs: np.ndarray, seen: Callab
 def _shard_sum(shard: Shard, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float, int]:
     """Return s over the features of a shard, in two parts, sum c_i |z_i|, and the largest norm and row length."""
     rows = shard.load()
-    x, features = compact(rows.csr())
+    x, features = without_empty_columns(rows.csr())
     mine, y = costs[shard.first_row : shard.first_row + shard.n_rows], rows.labels.astype(np.float64)
     high, low, total = np.zeros((features.size, 1)), np.zeros((features.size, 1)), np.zeros((2, 1))
     twofold.row_sums((x.indptr, x.indices, x.data, y), mine, np.ones(1), mine[:, None].copy(), high, low, total)
@@ -71,7 +71,7 @@ def _shard_sum(shard: Shard, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 def _shard_largest(shard: Shard, costs: np.ndarray, s: np.ndarray) -> float:
     """Return the largest z_i . s of the rows that were trained on."""
     rows = shard.load()
-    x, features = compact(rows.csr())
+    x, features = without_empty_columns(rows.csr())
     found = [np.zeros((shard.n_rows, 1)) for _ in range(3)]
     matrix = x.indptr, x.indices, x.data, rows.labels.astype(np.float64)
     twofold.products(matrix, s[features], *found)

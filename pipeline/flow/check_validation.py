@@ -48,7 +48,7 @@ class Validation:
 
 def _shard_margins(shard: Shard, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = shard.load()
-    x, features = recompute.compact(rows.csr())
+    x, features = recompute.without_empty_columns(rows.csr())
     high, low, size = (np.zeros((shard.n_rows, w.shape[1])) for _ in range(3))
     twofold.products((x.indptr, x.indices, x.data, rows.labels.astype(np.float64)), w[features], high, low, size)
     with np.errstate(over="ignore", invalid="ignore"):  # an absurd w is a finding, not a warning

@@ -12,7 +12,7 @@ Pair = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Sums:
+class TwofoldSums:
     """Sums over all rows, ``terms`` in number: sum c_i max(0, 1 - f_i) and sum alpha_i, in two parts each.
 
     ``blur`` bounds what the error of the margins does to the first, ``reach`` is sum alpha_i |z_i|.
@@ -61,7 +61,7 @@ class Enclosure:
 
 
 def enclosed(
-    c: float, sums: Sums, square: Fraction | None, alpha_square: Fraction | None, features: int
+    c: float, sums: TwofoldSums, square: Fraction | None, alpha_square: Fraction | None, features: int
 ) -> Enclosure | None:
     """Enclose P and D at C, given |w|^2 and |w_alpha|^2; None where that is beyond float64."""
     numbers = (c, *sums.hinge, *sums.alpha, sums.blur, sums.reach)

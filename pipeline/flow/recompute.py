@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.engine.engine import Engine
 from pipeline.flow import judge_rows, twofold
-from pipeline.flow.enclosure import Enclosure, Sums, enclosed
+from pipeline.flow.enclosure import Enclosure, TwofoldSums, enclosed
 from pipeline.flow.stored_model import Entries, Model
 
 BATCH_BYTES = 256_000_000
@@ -145,7 +145,7 @@ class _Total:
             blur, rounding, reach = (float(x) for x in self.plain[:, k])
             first, terms = int(self.counts[2, k]), self.n_rows + self.n_shards
             hinge, alpha = (tuple(self.pairs[pair, k].tolist()) for pair in (HINGE, ALPHA))
-            sums = Sums(hinge, alpha, blur, reach, terms)
+            sums = TwofoldSums(hinge, alpha, blur, reach, terms)
             outside = None
             if first < self.n_rows:
                 outside = first, float(batch.alpha[first, k]), float(c * batch.costs[first])
@@ -196,7 +196,7 @@ def _shard_part(shard: Shard, *shared: np.ndarray) -> _Part:
     """Return what a shard contributes to every model's sums."""
     batch = _Batch(*shared)
     rows, first = shard.load(), shard.first_row
-    x, features = compact(rows.csr())
+    x, features = without_empty_columns(rows.csr())
     mine, models = slice(first, first + shard.n_rows), batch.c.size
     y, lengths = rows.labels.astype(np.float64), np.diff(x.indptr).astype(np.float64)
     costs, alpha, norms = batch.costs[mine], batch.alpha[mine], twofold.row_norms(x.indptr, x.data)
@@ -218,7 +218,7 @@ def _shard_part(shard: Shard, *shared: np.ndarray) -> _Part:
     return _Part(features, high, low, pairs, plain, counts, screened, furthest, (f[held], doubt))
 
 
-def compact(x: sp.csr_array) -> tuple[sp.csr_array, np.ndarray]:
+def without_empty_columns(x: sp.csr_array) -> tuple[sp.csr_array, np.ndarray]:
     """Return the rows over the features that occur in them, in float64, and which those are."""
     occurs = np.zeros(x.shape[1], np.bool_)
     occurs[x.indices] = True

@@ -19,7 +19,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.events import Listener, Note, Progress, silent
 from pipeline.flow.chain import MODEL, broken, is_chained
-from pipeline.flow.check_header import check_best, check_header
+from pipeline.flow.check_header import check_best, check_ends
 from pipeline.flow.check_scores import wrong_score
 from pipeline.flow.check_spacing import spacing_problem, wrong_c
 from pipeline.flow.check_start import start_of_path
@@ -83,7 +83,7 @@ def verify(
         if each.header["data"]["fingerprint"] != data.fingerprint:
             origin = each.header["data"].get("path")
             raise RunError(f"{each.path}: was made from other data ({origin}) than {data.path}; verify it with those")
-        check_header(each, listen)
+        check_ends(each, listen)
     found = _Verifier(engine, run, data, step, listen, judge).findings()
     for fold in folds:
         found += _Verifier(engine, fold, data, step, listen).findings()

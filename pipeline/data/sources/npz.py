@@ -18,7 +18,7 @@ from pipeline.data.block import LARGEST_FEATURES, Block, Origin, ReadRules, make
 from pipeline.data.labels import RawLabels, label_text
 from pipeline.data.sources.base import ReadOptions, Task
 from pipeline.data.sources.files import open_binary, size_of
-from pipeline.data.sources.npz_member import Member
+from pipeline.data.sources.npz_member import NpzMember
 from pipeline.data.sources.parquet import BYTES_A_PAIR, array_rules
 from pipeline.errors import DataError
 
@@ -43,10 +43,10 @@ class NpzSource:
                 if name not in names and not (name == "y" and self.rules.unlabelled):
                     raise DataError(f"no array '{name}'; an npz needs data, indices, indptr, shape and y", path=path)
             if "format" in names:
-                kind = label_text(Member(archive, "format", path).read(1).tolist()[0])
+                kind = label_text(NpzMember(archive, "format", path).read(1).tolist()[0])
                 if kind != "csr":
                     raise DataError(f"the matrix is {kind[:40]}; convert it to CSR", path=path)
-            shape = Member(archive, "shape", path)
+            shape = NpzMember(archive, "shape", path)
             if shape.length != 2:
                 raise DataError(f"'shape' has {shape.length} entries, not 2; write the matrix again", path=path)
             n_rows, n_features = shape.read(2).tolist()
@@ -60,7 +60,7 @@ class NpzSource:
     def tasks(self) -> Iterator[Task]:
         """Yield the next rows, at most ``ROWS_AT_A_TIME`` and about ``NONZEROS_AT_A_TIME`` nonzeros at a time."""
         with open_binary(self.path) as raw, _archive(raw, self.path) as archive:
-            members = {name: Member(archive, name, self.path) for name in self.members}
+            members = {name: NpzMember(archive, name, self.path) for name in self.members}
             self._check_lengths(members)
             row, end = 0, int(members["indptr"].read(1)[0])
             if end != 0:
@@ -75,7 +75,7 @@ class NpzSource:
                 yield self._task(members, row, indptr, nnz)
                 end, row = end + nnz, row + count
 
-    def _row_ends(self, members: dict[str, Member], row: int, end: int) -> np.ndarray:
+    def _row_ends(self, members: dict[str, NpzMember], row: int, end: int) -> np.ndarray:
         """Return where the next rows end, checked: ascending, within what is stored, none longer than a row may be."""
         stored, origin = members["data"].length, Origin(self.path, row + 1)
         ends = members["indptr"].read(min(ROWS_AT_A_TIME, self.n_rows - row))
@@ -92,7 +92,7 @@ class NpzSource:
             raise origin.error(longest, f"{problem}; raise --max-line if that is right")
         return ends
 
-    def _check_lengths(self, members: dict[str, Member]) -> None:
+    def _check_lengths(self, members: dict[str, NpzMember]) -> None:
         lengths = {
             "y": self.n_rows,
             "indptr": self.n_rows + 1,
@@ -104,7 +104,7 @@ class NpzSource:
                 problem = f"'{name}' has {members[name].length} entries, not {expected}"
                 raise DataError(f"{problem}; the arrays must agree: write the file again", path=self.path)
 
-    def _task(self, members: dict[str, Member], row: int, indptr: np.ndarray, nnz: int) -> Task:
+    def _task(self, members: dict[str, NpzMember], row: int, indptr: np.ndarray, nnz: int) -> Task:
         rows = indptr.size - 1
         csr = indptr, members["indices"].read(nnz), members["data"].read(nnz)
         labels = members["y"].read(rows) if "y" in members else None

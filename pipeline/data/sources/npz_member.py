@@ -34,7 +34,7 @@ _DAMAGE = (  # what zipfile, zlib and NumPy's reader of headers (an evaluated li
 )
 
 
-class Member:
+class NpzMember:
     """One array of the archive as a stream of entries."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str, path: str) -> None:
