@@ -449,3 +449,11 @@ def test_odd_columns(tmp_path, refused, what):
         pq.write_table(pa.table({"label": ODD[what], "b": [1.0, 2.0]}), tmp_path / "b.parquet")
         with pytest.raises(DataError, match=r"column 'label' is .*; labels must be numbers or text"):
             ingest([str(tmp_path / "b.parquet")], tmp_path / "other", IngestSpec())
+
+
+def test_a_label_column_without_a_name(tmp_path):
+    """pandas writes an index without a name: a column called nothing may be the label, too."""
+    path = tmp_path / "rows.csv"
+    path.write_text(",a,b\nyes,1,2\nno,3,4\n")
+    data = ingest([str(path)], tmp_path / "shards", reading_spec(label_column=""))
+    assert (data.rows, data.features) == (2, 2)

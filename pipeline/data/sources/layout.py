@@ -40,7 +40,7 @@ class Layout:
     def names(self) -> list[str]:
         """Every column that has to be read."""
         features = list(self.features) if self.features is not None else ["indices", "values"]
-        return [*(name for name in (self.label, self.weight) if name), *features]
+        return [*(name for name in (self.label, self.weight) if name is not None), *features]
 
     def batch_rows(self, list_entries: float = 0.0) -> int:
         """Return how many rows to take at a time so that a batch stays small; lists have so many entries a row."""
