@@ -22,6 +22,7 @@ import numpy as np
 import pipeline
 from pipeline.errors import SieveError
 from pipeline.maths.problem import combination
+from pipeline.maths.rounding import nearest
 from pipeline.maths.screening import Rows, refer, screen
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from tests.exact_oracle import descend, dot, optimum
@@ -107,15 +108,15 @@ class Judge:
             self.tried["verdicts"] += 1
             self.tried["decided"] += int(verdict != KEEP)
             if (verdict == ZERO and not f > 1) or (verdict == UPPER and not f < 1):
-                self.wrong.append(f"{what}: verdict {verdict} at margin {float(f)!r}")
+                self.wrong.append(f"{what}: verdict {verdict} at margin {nearest(f)!r}")
 
     def certificate(self, said: tuple[float, float, float], exact: tuple[Fraction, Fraction], what: str) -> None:
         self.tried["certificates"] += 1
         primal, dual, gap = said
         p, d = exact
-        bad = not (Fraction(primal) >= p and Fraction(dual) <= d and gap >= 0.0)
-        if bad or (d >= 0 and p > 0 and Fraction(gap) < 1 - d / p):
-            self.wrong.append(f"{what}: said {said}, exact {float(p)!r}, {float(d)!r}, gap {float(1 - d / p)!r}")
+        bad = not (primal >= p and dual <= d and gap >= 0.0)
+        if bad or (d >= 0 and p > 0 and gap < 1 - d / p):
+            self.wrong.append(f"{what}: said {said}, exact {nearest(p)!r}, {nearest(d)!r}")
 
 
 def one(seed: int, number: int, judge: Judge) -> None:

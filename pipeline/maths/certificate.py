@@ -18,6 +18,7 @@ the exact ones by a unit: the bound of D is that of alpha (1 - 2^-51), which is 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -25,7 +26,7 @@ import numpy as np
 
 from pipeline.errors import SpecError
 from pipeline.jit import inline, kernel
-from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, dot_error, down, gamma, product_error, up
+from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, dot_error, down, gamma, nearest, product_error, up
 from pipeline.maths.slack import Near
 
 _FEASIBLE = Fraction(2) ** -51
@@ -139,12 +140,19 @@ class Certificate:
     @property
     def gap(self) -> float:
         """How far, at most, P_C(w) is above the optimum."""
-        return up(Fraction(self.primal) - Fraction(self.dual))
+        return up(Fraction(self.primal) - Fraction(self.dual)) if self._is_finite else math.inf
 
     @property
     def relative_gap(self) -> float:
         """(P - D)/P, rounded up; 0 where P = 0. Where D < 0 that is above 1 and proves nothing."""
+        if not self._is_finite:
+            return math.inf
         return up(1 - Fraction(self.dual) / Fraction(self.primal)) if self.primal > 0 else 0.0
+
+    @property
+    def _is_finite(self) -> bool:
+        """Whether both values are within float64's range."""
+        return math.isfinite(self.primal) and math.isfinite(self.dual)
 
 
 def certify(c: float, sums: Sums, w_square: Fraction, features: int, apart: float) -> Certificate:
@@ -156,4 +164,4 @@ def certify(c: float, sums: Sums, w_square: Fraction, features: int, apart: floa
     primal = w_square * (1 + error) / 2 + exact_c * sums.hinge
     low = w_square * (1 - error) / 2 + exact_c * sums.hinge_low
     gap = sums.gap + Fraction(apart) ** 2 / 2 + _FEASIBLE * (sums.alpha + exact_c * sums.hinge)
-    return Certificate(c, up(primal), down(low - gap), sums.rows, float(exact_c * sums.blurred))
+    return Certificate(c, up(primal), down(low - gap), sums.rows, nearest(exact_c * sums.blurred))

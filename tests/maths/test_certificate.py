@@ -157,5 +157,8 @@ def test_it_is_frozen_and_relative_gap_is_p_minus_d_over_p():
     certificate = Certificate(c=1.0, primal=4.0, dual=3.0, n_rows=7)
     assert (certificate.gap, certificate.relative_gap) == (1.0, 0.25)
     assert Certificate(1.0, 0.0, 0.0, 0).relative_gap == 0.0
+    for primal, dual in ((math.inf, 1.0), (1.0, -math.inf)):
+        beyond = Certificate(1.0, primal, dual, 7)
+        assert beyond.gap == beyond.relative_gap == math.inf
     with pytest.raises(AttributeError):
         certificate.c = 2.0
