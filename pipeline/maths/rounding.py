@@ -111,8 +111,11 @@ def down(q: Fraction) -> float:
 
 
 def root(q: Fraction) -> float:
-    """Return the square root of an exact number >= 0 to within 2 units, at any magnitude."""
+    """Return the square root of an exact number >= 0 to within 2 units, infinite where that is beyond the range."""
     if q <= 0:
         return 0.0
     half = (q.numerator.bit_length() - q.denominator.bit_length()) // 2
-    return math.ldexp(math.sqrt(q / Fraction(4) ** half), half)
+    try:
+        return math.ldexp(math.sqrt(q / Fraction(4) ** half), half)
+    except OverflowError:
+        return math.inf

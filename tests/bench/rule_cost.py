@@ -37,7 +37,9 @@ def problem(nonzeros: int) -> tuple[Rows, Pair]:
 
 def evaluate_bt1(rows: Rows, pair: Pair, w: np.ndarray, c: float) -> np.ndarray:
     f = csr.margins(rows.z.indptr, rows.z.indices, rows.z.data, np.ones(rows.costs.size), w)
-    return verdicts(*ball_bounds(rules.bt1(pair.reference, c), (f,), rows.norms, rows.lengths, pair.reference.span.unit))
+    return verdicts(
+        *ball_bounds(rules.bt1(pair.reference, c), (f,), rows.norms, rows.lengths, pair.reference.span.unit)
+    )
 
 
 def main() -> None:

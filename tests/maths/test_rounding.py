@@ -98,6 +98,7 @@ def test_directed_rounding():
     for q in (Fraction(1, 3), Fraction(-1, 3), Fraction(1, 2), Fraction(1, 10**400), Fraction(0), Fraction(10**400)):
         assert down(q) <= q <= up(q)
         assert up(q) in (down(q), math.nextafter(down(q), math.inf))
+    assert root(Fraction(10**700)) == np.inf
     assert (up(Fraction(1, 10**400)), down(Fraction(1, 10**400))) == (5e-324, 0.0)
     assert (down(Fraction(10**400)), up(Fraction(10**400))) == (np.finfo(float).max, np.inf)
 

@@ -71,6 +71,11 @@ def labels_of(batch: pa.RecordBatch | pa.Table, layout: Layout, origin: Origin, 
     if layout.label is None:
         return RawLabels.coded(np.zeros(batch.num_rows, np.int32), [""])
     column = _flat(batch.column(layout.label))
+    try:
+        column.validate(full=True)  # a damaged file may have codes that stand for nothing, or text that is none
+    except pa.ArrowInvalid as error:
+        problem = f"column '{layout.label}' is damaged ({error}); write the file again"
+        raise DataError(problem, path=origin.path) from error
     if column.null_count and not rules.unlabelled:
         raise origin.error(_first_null(column), "the label is missing; fill it or drop the row")
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

@@ -33,7 +33,7 @@ def list_entries(stream: IO[bytes], path: str, columns: tuple[str, ...]) -> list
 
 def _entries(chunk: dict[int, Any], columns: tuple[str, ...]) -> int:
     about = chunk[3]
-    return int(about[5]) if about[3][0].decode() in columns else 0
+    return int(about[5]) if str(about[3][0], "utf-8") in columns else 0
 
 
 class _Compact:
