@@ -17,13 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.data import parquet_dataset
+from pipeline.data.block import Origin, ReadRules
 from pipeline.data.dataset import open_shards
 from pipeline.data.ingest import IngestSpec, ingest, reading_spec
 from pipeline.data.inputs import open_dataset
 from pipeline.data.labels import label_text
 from pipeline.data.sources import xz
 from pipeline.data.sources.base import ReadOptions
+from pipeline.data.sources.columns import labels_of
 from pipeline.data.sources.csv import READ_BYTES
+from pipeline.data.sources.layout import Layout
 from pipeline.data.sources.parquet import ParquetSource
 from pipeline.data.sources.parquet_footer import list_entries
 from pipeline.errors import DataError
@@ -457,3 +460,24 @@ def test_a_label_column_without_a_name(tmp_path):
     path.write_text(",a,b\nyes,1,2\nno,3,4\n")
     data = ingest([str(path)], tmp_path / "shards", reading_spec(label_column=""))
     assert (data.rows, data.features) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pa.DictionaryArray.from_arrays(pa.array([0, 7], pa.int32()), pa.array(["yes", "no"]), safe=False),
+        pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\x9fa")),
+    ],
+)
+def test_labels_that_a_damaged_file_decodes_to(labels):
+    batch = pa.record_batch([labels, pa.array([1.0, 2.0])], ["label", "a"])
+    with pytest.raises(DataError, match=r"rows.parquet: column 'label' is damaged \(.*\); write the file again"):
+        labels_of(batch, Layout("label", None, ("a",)), Origin("rows.parquet"), ReadRules())
+
+
+def test_a_footer_whose_names_are_numbers():
+    """Row group 1, column 1, metadata 3: its path is a list of numbers."""
+    footer = bytes([0x49, 0x1C, 0x19, 0x1C, 0x3C, 0x39, 0x15, 0x02, 0x26, 0x02, 0x00, 0x00, 0x00, 0x00])
+    content = footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(DataError, match=r"rows.parquet: is not a readable Parquet file"):
+        list_entries(io.BytesIO(content), "rows.parquet", ("indices",))
