@@ -162,7 +162,8 @@ def open_run(path: str | Path, checked: bool = True) -> Run:
     Without ``checked`` the lines of steps.jsonl may say anything: for who judges each of them.
     """
     folder = Path(path)
-    folder = folder.resolve() if folder.is_symlink() else folder
+    with one_line(lambda reason: RunError(f"{path}: cannot be read ({reason}); name a run directory")):
+        folder = folder.resolve() if folder.is_symlink() else folder
     header = read_header(folder)
     steps = []
     for facts in read_steps(folder, checked=checked):

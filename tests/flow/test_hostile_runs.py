@@ -253,3 +253,8 @@ def test_what_is_exported_is_read_back_without_pickle(run, tmp_path, capsys):
         np.savez(out, **content | {name: np.array([{"a": 1}], object)})
         with pytest.raises(RunError, match="no file of svmsieve export --as sklearn"):
             pipeline.load_sklearn(out)
+
+
+def test_a_run_whose_name_no_file_can_have():
+    with pytest.raises(RunError, match=r"cannot be read \(File name too long\); name a run directory"):
+        open_run("1" * 5000)
