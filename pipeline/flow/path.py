@@ -166,8 +166,9 @@ class PathRun:
         self.cost_sum: np.ndarray | None = None
         if "c_min" not in self.writer.header:
             self.cost_sum = row_sum(self.engine, data, arrays.costs)
-            products(self.engine, data, [self.cost_sum], arrays.need_products(1))
-            found = c_min(arrays.products[0][arrays.costs > 0], doubt_of(arrays.costs, arrays.norms))
+            (f,) = arrays.need_products(1)
+            products(self.engine, data, [self.cost_sum], [f])
+            found = c_min(f[arrays.costs > 0], doubt_of(arrays.costs, arrays.norms))
             facts = {"c_min": found if math.isfinite(found) else None, "class_weights": arrays.class_weights}
             self.writer.update(**facts)
         self.c_min = self.writer.header["c_min"] or math.inf
@@ -231,10 +232,11 @@ class PathRun:
         rows = self.arrays
         if self.cost_sum is None:
             self.cost_sum = row_sum(self.engine, self.data, rows.costs)
+        alpha = rows.change_alpha()
         for part in rows.chunks():
-            rows.alpha[part] = c * rows.costs[part]
+            alpha[part] = c * rows.costs[part]
         w = c * self.cost_sum
-        reach = math.fsum(float(rows.alpha[p] @ rows.norms[p]) for p in rows.chunks())
+        reach = math.fsum(float(alpha[p] @ rows.norms[p]) for p in rows.chunks())
         return self.certifier.point(c, w, w, drift_of_sum(reach, rows.n_rows + 2))
 
     def _closed_form(self, c: float) -> Step:
@@ -251,7 +253,7 @@ class PathRun:
         point, facts = step.point, dict(step.facts)
         facts["scores"] = self._scores(point)
         apart = None if point.w_alpha is point.w else point.w_alpha
-        line = self.writer.append(facts, point.w, self.arrays.alpha, self.arrays.verdicts, apart)
+        line = self.writer.append(facts, point.w, point.alpha, self.arrays.verdicts, apart)
         self._report(line, done=True)
 
     def _scores(self, point: Point) -> dict[str, float | None] | None:
@@ -265,7 +267,7 @@ class PathRun:
         if self.arrays.trained == self.arrays.n_rows:
             return None
         held = self.arrays.held_out()
-        return scores(self.arrays.products[0][held], self.arrays.labels[held])
+        return scores(point.margins[held], self.arrays.labels[held])
 
     def _report(self, facts: dict[str, Any], done: bool = False) -> None:
         first, top = min(self.c_min, facts["c"]), self._top()

@@ -7,8 +7,8 @@ The pass multiplies every row by w, by w_alpha where that is another vector, and
 which is w_alpha - the free rows' part and so costs a sum over the free rows only. From the products follow the
 certificate of this C and the bounds of every later one.
 
-The products are in the row arrays, and the next pass writes over them: from then on a point proves nothing more, and
-says so when it is asked.
+The products and alpha are in the row arrays, where the next pass and the next solve write over them: a point that is
+asked for what is no longer there raises, and so proves nothing that is not its own.
 """
 
 from __future__ import annotations
@@ -47,7 +47,25 @@ class Point:
     reference: Reference
     signs_cost: float | None
     arrays: RowArrays
+    changed: int
     written: int
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """The dual variables, until others are written."""
+        if self.changed != self.arrays.changed:
+            raise RuntimeError(f"alpha of the point at C = {self.c!r} was overwritten")
+        return self.arrays.alpha
+
+    @property
+    def products(self) -> list[np.ndarray]:
+        """The rows' products with the span's vectors, until the next pass."""
+        return self.arrays.products(self.written)[: len(self.reference.span.drift)]
+
+    @property
+    def margins(self) -> np.ndarray:
+        """The rows' products with w, until the next pass."""
+        return self.products[0]
 
     @property
     def certificate(self) -> Certificate:
@@ -66,11 +84,11 @@ class Point:
     @property
     def lift(self) -> float:
         """By what share w must be longer for all rows on its margin, to within rounding, to be outside it."""
-        rows, found = self.arrays, 0.0
+        rows, f, found = self.arrays, self.margins, 0.0
         size = root(square(self.w)) * SAFE
         for part in rows.chunks():
             error = product_error(rows.lengths[part], rows.norms[part], size) + 4 * UNIT
-            blurred = (np.abs(1.0 - rows.products[0][part]) <= BLURRED * error) & (rows.costs[part] > 0.0)
+            blurred = (np.abs(1.0 - f[part]) <= BLURRED * error) & (rows.costs[part] > 0.0)
             found = max(found, float(error.max(initial=0.0, where=blurred)))
         return 2 * BLURRED * found
 
@@ -94,9 +112,7 @@ class Proof:
     def bounds(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds for some rows."""
         rows = self.point.arrays
-        if rows.written != self.point.written:
-            raise RuntimeError(f"the products of the point at C = {self.point.c!r} were overwritten by another pass")
-        some = [p[part] for p in rows.products[: len(self.region.span.drift)]]
+        some = [p[part] for p in self.point.products]
         return self.region.bounds(some, rows.norms[part], rows.lengths[part])
 
 
@@ -122,7 +138,8 @@ class Certifier:
         ref = rules.reference(c, sums, w, None if w is w_alpha else w_alpha, drift)
         if signs is not None:
             ref = ref.with_vector(signs[0], vectors[:-1], signs[2])
-        return Point(c, w, w_alpha, drift, ref, None if signs is None else signs[1], rows, rows.written)
+        cost = None if signs is None else signs[1]
+        return Point(c, w, w_alpha, drift, ref, cost, rows, rows.changed, rows.written)
 
     def _pass(self, c: float, vectors: list[np.ndarray], w_norm: float) -> Sums:
         """Multiply all rows, and add up what they contribute, some shards at a time."""

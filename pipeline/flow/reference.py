@@ -8,7 +8,8 @@ kept their alpha, S = sum u_i and delta = sum u_i z_i over the new rows inside,
 
     D(t) = sum alpha + t S - |w_0 + t delta|^2/2,    t = (S - w_0 . delta)/|delta|^2.
 
-How good the match is decides how much the ball proves, never whether it is right.
+How good the match is decides how much the ball proves, never whether it is right: w_alpha is summed afresh, whatever
+the run says of its model, and whatever has become of its files since.
 """
 
 from __future__ import annotations
@@ -34,40 +35,37 @@ NEARLY = 1 - 1e-12
 def reference_point(certifier: Certifier, step: StepView, spec: PathSpec) -> Point:
     """Certify a stored step's w and alpha on the certifier's data, with the costs that ``spec`` gives them.
 
-    One pass, and a few more if data or costs are others than the step's.
+    Two passes, and a few more if there are new rows.
     """
     arrays, data, engine = certifier.arrays, certifier.data, certifier.engine
-    c = float(step.c)
-    if step.fingerprint == data.fingerprint and spec.costs() == step.spec.costs():
-        w = step.model.w()
-        step.model.alpha(arrays.alpha)
-        apart = step.model.w_alpha()
-        return certifier.point(c, w, w if apart is None else apart, step.drift)
+    c, alpha = float(step.c), arrays.change_alpha()
     w = _fitted(step.model.w(), data.n_features)
-    new = _carry_over(step, data, arrays.alpha)
-    _follow_costs(step, arrays, c)
+    new = _carry_over(step, data, alpha)
+    _follow_costs(step, arrays, alpha, c)
     _where_inside(engine, data, arrays, c, w, new)
-    w_alpha = row_sum(engine, data, arrays.alpha)
+    w_alpha = row_sum(engine, data, alpha)
     if new.any():
         delta = row_sum(engine, data, new)
         size = float(delta @ delta)
         t = min(1.0, max(0.0, (float(new.sum()) - float(w_alpha @ delta)) / size)) if size > 0.0 else 1.0
         for part in arrays.chunks():
-            arrays.alpha[part] += t * new[part]
+            alpha[part] += t * new[part]
         w_alpha += t * delta
-    reach = math.fsum(float(arrays.alpha[p] @ arrays.norms[p]) for p in arrays.chunks())
-    return certifier.point(c, w, w_alpha, drift_of_sum(reach, data.n_rows + ROUNDINGS))
+    reach = math.fsum(float(alpha[p] @ arrays.norms[p]) for p in arrays.chunks())
+    same = step.fingerprint == data.fingerprint and spec.costs() == step.spec.costs()
+    at_once = same and step.model.w_alpha() is None  # w is w_alpha: a vector less to multiply with
+    return certifier.point(c, w_alpha if at_once else w, w_alpha, drift_of_sum(reach, data.n_rows + ROUNDINGS))
 
 
-def _follow_costs(step: StepView, arrays: RowArrays, c: float) -> None:
+def _follow_costs(step: StepView, arrays: RowArrays, alpha: np.ndarray, c: float) -> None:
     """Cut alpha to the box; where the classes' weights have changed, alpha keeps its share of it."""
     old, now = step.class_weights, arrays.class_weights
     for part in arrays.chunks():
-        u, alpha = c * arrays.costs[part], arrays.alpha[part]
+        u, some = c * arrays.costs[part], alpha[part]
         if old != now:
-            alpha *= np.where(arrays.labels[part] == 1, now[1] / old[1], now[0] / old[0])
-            alpha[alpha >= u * NEARLY] = np.inf
-        np.minimum(alpha, u, out=alpha)
+            some *= np.where(arrays.labels[part] == 1, now[1] / old[1], now[0] / old[0])
+            some[some >= u * NEARLY] = np.inf
+        np.clip(some, 0.0, u, out=some)
 
 
 def _where_inside(engine: Engine, data: Dataset, arrays: RowArrays, c: float, w: np.ndarray, new: np.ndarray) -> None:
@@ -86,6 +84,9 @@ def _where_inside(engine: Engine, data: Dataset, arrays: RowArrays, c: float, w:
 
 def _carry_over(step: StepView, data: Dataset, alpha: np.ndarray) -> np.ndarray:
     """Write the step's alpha to the rows of these data that it was trained on, 0 to others; return 1 for those."""
+    if step.fingerprint == data.fingerprint:
+        step.model.alpha(alpha)
+        return np.zeros(alpha.size)
     old = step.model.alpha()
     new = np.ones(alpha.size)
     alpha[:] = 0.0

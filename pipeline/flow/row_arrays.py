@@ -1,7 +1,9 @@
 """What is known of every row, one array entry each: in memory, or in scratch files when the budget is small.
 
 Facts (norm, length, cost, label) are collected once, in one pass. State (alpha, margins, verdicts) changes with every
-step. A scratch file is memory-mapped: its pages are the system's to write out, not part of the process's own memory.
+step; alpha and the products are numbered by how often they have changed, so that what was made of earlier ones (a
+``Point``) can tell. A scratch file is memory-mapped: its pages are the system's to write out, not part of the process's
+own memory.
 """
 
 from __future__ import annotations
@@ -34,9 +36,10 @@ class RowArrays:
         self.count = 0
         self.norms, self.costs = self.empty(np.float64), self.empty(np.float64)
         self.lengths, self.labels = self.empty(np.int32), self.empty(np.int8)
-        self.alpha = self.empty(np.float64)
-        self.products = [self.empty(np.float64)]
-        self.written = 0
+        self._alpha, self._products = self.empty(np.float64), [self.empty(np.float64)]
+        self.alpha = self._alpha.view()
+        self.alpha.flags.writeable = False  # but by ``change_alpha``
+        self.changed = self.written = 0
         self.before, self.expected = self.empty(np.float64), self.empty(np.float64)
         self.verdicts, self.chosen = self.empty(np.int8), self.empty(np.bool_)
         self.wide = False
@@ -56,9 +59,20 @@ class RowArrays:
     def need_products(self, count: int) -> list[np.ndarray]:
         """Return ``count`` arrays for the products of the rows with as many vectors: what they held is gone."""
         self.written += 1
-        while len(self.products) < count:
-            self.products.append(self.empty(np.float64))
-        return self.products[:count]
+        while len(self._products) < count:
+            self._products.append(self.empty(np.float64))
+        return self._products[:count]
+
+    def products(self, written: int) -> list[np.ndarray]:
+        """Return the products of the ``written``-th pass, or raise RuntimeError if there was another one since."""
+        if written != self.written:
+            raise RuntimeError(f"the products of pass {written} were overwritten by pass {self.written}")
+        return self._products
+
+    def change_alpha(self) -> np.ndarray:
+        """Return alpha to be written to: from now on it is that of no point."""
+        self.changed += 1
+        return self._alpha
 
     def chunks(self) -> Iterator[slice]:
         """Cut the rows into parts that fit into the cache's neighbourhood."""

@@ -63,7 +63,7 @@ class RowSolver:
         rows = self.working.rows
         start, u = self.arrays.alpha[rows], c * self.arrays.costs[rows]
         found = self.working.host.solve(Task(start, u, pair.w_alpha, target, a_block, self.method))
-        self.arrays.alpha[rows] = found.alpha
+        self.arrays.change_alpha()[rows] = found.alpha
         norms = self.arrays.norms[rows]
         moved = float(norms @ start) + float(norms @ found.alpha)
         sizes = float(np.linalg.norm(pair.w_alpha)) + float(np.linalg.norm(found.w_alpha))

@@ -39,7 +39,7 @@ class Starts:
         facts, model = self.writer.steps[-1], self.writer.model(len(self.writer.steps) - 1)
         listen(Note(f"continuing after step {facts['step']} (C = {facts['c']:.6g})"))
         w = model.w()
-        model.alpha(self.certifier.arrays.alpha)
+        model.alpha(self.certifier.arrays.change_alpha())
         apart = model.w_alpha()
         point = self.certifier.point(facts["c"], w, w if apart is None else apart, facts["drift"])
         if self._came_from_the_step_before():

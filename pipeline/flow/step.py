@@ -64,7 +64,7 @@ class Stepper:
             self._expect(ref, c, outlook)
             pair = self._start(ref, c)
             counts = self._screen(ref, c, outlook, self.spec.rule, self.arrays.expected)
-            self.arrays.before[:] = self.arrays.products[0]
+            self.arrays.before[:] = ref.margins
         verdicts = self.arrays.verdicts.copy()
         target = SHARE_FOR_SOLVER * self.spec.tol * _worth(ref, c)
         tol, largest, solvers, progress = self.spec.tol, 0, Counter[str](), Progress()
@@ -74,7 +74,7 @@ class Stepper:
             solvers[pair.solver] += 1
             with clock("certify"):
                 point = self._certified(c, pair, tol)
-                outside = self._gap_outside(c)
+                outside = self._gap_outside(point)
             found = point.certificate
             if found.primal > 0:
                 outlook = outlook.after_pass(outside / (tol * found.primal))
@@ -92,7 +92,7 @@ class Stepper:
         else:
             raise _stalled(found, tol, f"after {MOST_ROUNDS} rounds")
         self.arrays.verdicts[:] = verdicts
-        outlook = Outlook(outlook.theta, self._surprise(), ref.c)
+        outlook = Outlook(outlook.theta, self._surprise(point), ref.c)
         facts |= {"solver": solvers.most_common(1)[0][0], "seconds": clock.seconds()}
         return Step(point, outlook, facts | {"theta": outlook.theta, "error": outlook.error})
 
@@ -110,13 +110,13 @@ class Stepper:
 
     def _start(self, ref: Point, c: float) -> Pair:
         """Bring alpha to C by the better of two feasible ways: scaled with C (bounds stay bounds), or as it is."""
-        rows, rho = self.arrays, ref.reach.model_at(c).alpha_scale
+        rows, old, rho = self.arrays, ref.alpha, ref.reach.model_at(c).alpha_scale
         if rho == 1.0:
             return Pair(ref.w_alpha, ref.w_alpha, ref.drift, "")
+        now = rows.change_alpha()
         for part in rows.chunks():
-            old, new = ref.c * rows.costs[part], c * rows.costs[part]
-            alpha = rows.alpha[part]
-            alpha[:] = np.where(alpha == old, new, np.minimum(alpha * rho, new))
+            alpha, bound, u = old[part], ref.c * rows.costs[part], c * rows.costs[part]
+            now[part] = np.where(alpha == bound, u, np.minimum(alpha * rho, u))
         w_alpha = ref.w_alpha * rho
         size = math.sqrt(ref.reach.dual_square) * ref.reference.span.unit
         return Pair(w_alpha, w_alpha, ref.drift * rho + 4 * UNIT * rho * (size + float(ref.reference.sums.reach)), "")
@@ -149,14 +149,14 @@ class Stepper:
         return counts
 
     def _expect(self, ref: Point, c: float, outlook: Outlook) -> None:
-        rows, stretch = self.arrays, outlook.stretch(ref.c, c)
+        rows, f, stretch = self.arrays, ref.margins, outlook.stretch(ref.c, c)
         for part in rows.chunks():
-            expect(rows.products[0][part], rows.before[part], stretch, rows.expected[part])
+            expect(f[part], rows.before[part], stretch, rows.expected[part])
 
-    def _surprise(self) -> float | None:
+    def _surprise(self, point: Point) -> float | None:
         """Return how far, on average, margins near 1 are from where the step expected them."""
-        rows = self.arrays
-        parts = [surprise(rows.products[0][p], rows.expected[p], rows.norms[p], rows.costs[p]) for p in rows.chunks()]
+        rows, f = self.arrays, point.margins
+        parts = [surprise(f[p], rows.expected[p], rows.norms[p], rows.costs[p]) for p in rows.chunks()]
         count = sum(part[1] for part in parts)
         return math.sqrt(math.fsum(part[0] for part in parts) / count) if count else None
 
@@ -164,14 +164,14 @@ class Stepper:
         """Add to the working set, if it fits, what the point's own ball leaves open or shows on the wrong side."""
         before = self.arrays.chosen.copy()
         rule = "none" if self.spec.rule == "none" else "gap"
-        self._screen(point, point.c, outlook, rule, self.arrays.products[0])
+        self._screen(point, point.c, outlook, rule, point.margins)
         before |= self.arrays.chosen
         if self.solver.working.fits(before):
             self.arrays.chosen[:] = before
 
-    def _gap_outside(self, c: float) -> float:
-        rows, f = self.arrays, self.arrays.products[0]
-        parts = ((f[p], rows.alpha[p], c * rows.costs[p], rows.chosen[p]) for p in rows.chunks())
+    def _gap_outside(self, point: Point) -> float:
+        rows, f, alpha = self.arrays, point.margins, point.alpha
+        parts = ((f[p], alpha[p], point.c * rows.costs[p], rows.chosen[p]) for p in rows.chunks())
         return math.fsum(gap_outside(*part) for part in parts)
 
     def reading(self) -> tuple[int, int]:
@@ -180,10 +180,10 @@ class Stepper:
 
     def facts(self, ref: Point, point: Point, counts: Counter[int], begun: tuple[int, int]) -> dict[str, object]:
         """Return what ``steps.jsonl`` says of a point; ``begun`` is what had been read before it."""
-        rows = self.arrays
+        rows, all_alpha = self.arrays, point.alpha
         free = upper = 0
         for part in rows.chunks():
-            alpha, u = rows.alpha[part], point.c * rows.costs[part]
+            alpha, u = all_alpha[part], point.c * rows.costs[part]
             free += int(np.count_nonzero((alpha > 0.0) & (alpha < u)))
             upper += int(np.count_nonzero((alpha == u) & (u > 0.0)))
         read = (self.solver.working.host.read - begun[1]) / max(1, self.certifier.data.nnz)

@@ -119,12 +119,11 @@ class Tonight:
     def _yesterday(self, before: StepView, spec: PathSpec) -> Yesterday:
         """Screen today's rows with yesterday's model, and score it on the rows held out."""
         with screening(self.engine, self.data, before, before.c, spec.rule, spec.memory, spec) as found:
-            arrays = found.arrays
+            arrays, point = found.arrays, found.proof.point
             undecided = sum(int((part.verdicts == KEEP).sum()) for part in found.parts())
             held = arrays.held_out()
-            scored = scores(arrays.products[0][held], arrays.labels[held]) if held.size else None
-            certificate = found.proof.point.certificate
-        return Yesterday(1 - undecided / max(1, arrays.trained), certificate.relative_gap, scored)
+            scored = scores(point.margins[held], arrays.labels[held]) if held.size else None
+        return Yesterday(1 - undecided / max(1, arrays.trained), point.certificate.relative_gap, scored)
 
 
 def reference_of(store: Store) -> tuple[str | None, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -14,8 +15,11 @@ from pipeline.errors import SieveError
 from pipeline.flow.point import Certifier
 from pipeline.flow.row_arrays import collect
 from pipeline.flow.row_host import LocalHost
+from pipeline.flow.solve_rows import RowSolver
+from pipeline.flow.step import Stepper
 from pipeline.flow.working_rows import WorkingRows
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
+from pipeline.maths.working_set import Outlook
 from pipeline.spec import PathSpec
 
 pytestmark = pytest.mark.attack
@@ -94,22 +98,56 @@ def test_verdicts_at_a_tiny_c(tmp_path):
     assert decided > 4  # and it still screens
 
 
-def test_a_point_that_was_overwritten_proves_nothing():
-    """Its bounds missed 525 of 569 true margins once another point had been certified."""
+@pytest.fixture
+def certifier():
     data, spec = pipeline.open_dataset("breast_cancer"), PathSpec(memory=default_budget())
     plan = project(data.n_rows, data.n_features, spec.memory)
     with Engine("inline") as engine, collect(engine, data, spec, None) as arrays:
         working = WorkingRows(LocalHost(engine, data, arrays.wide, arrays.lengths), arrays, plan.working_set)
-        certifier = Certifier(engine, data, arrays, working, "it")
-        w = np.zeros(data.n_features)
-        first = certifier.point(1.0, w, w, 0.0)
-        proof = first.proof(2.0, "it")
-        lower, upper = proof.bounds(slice(0, 10))
-        assert np.all(lower <= upper)
+        yield Certifier(engine, data, arrays, working, "it")
+
+
+def test_a_point_that_was_overwritten_proves_nothing(certifier):
+    """Its bounds missed 525 of 569 true margins once another point had been certified."""
+    w = np.zeros(certifier.data.n_features)
+    first = certifier.point(1.0, w, w, 0.0)
+    proof = first.proof(2.0, "it")
+    lower, upper = proof.bounds(slice(0, 10))
+    assert np.all(lower <= upper)
+    assert first.lift == 0.0
+    certifier.point(1.0, w + 1.0, w, 0.0)
+    stale = [lambda: proof.bounds(slice(0, 10)), lambda: first.proof(2.0, "none").bounds(slice(0, 10))]
+    for use in (*stale, lambda: first.lift, lambda: first.margins, lambda: first.products):
+        with pytest.raises(RuntimeError, match="overwritten"):
+            use()
+
+
+def test_a_pass_that_was_interrupted_leaves_no_point_behind(certifier, monkeypatch):
+    w = np.zeros(certifier.data.n_features)
+    point = certifier.point(1.0, w, w, 0.0)
+    monkeypatch.setattr("pipeline.flow.point.certifying_products", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
         certifier.point(1.0, w + 1.0, w, 0.0)
-        for stale in (proof, first.proof(2.0, "bt1")):
-            with pytest.raises(RuntimeError, match="overwritten"):
-                stale.bounds(slice(0, 10))
+    with pytest.raises(RuntimeError, match="overwritten"):
+        point.proof(2.0, "it").bounds(slice(0, 10))
+
+
+def test_no_step_starts_from_a_point_whose_alpha_is_gone(certifier):
+    """A solve that failed before its pass has written alpha: the point before it cannot be brought to another C."""
+    w = np.zeros(certifier.data.n_features)
+    point, spec = certifier.point(1.0, w, w, 0.0), PathSpec(memory=default_budget())
+    stepper = Stepper(certifier.arrays, certifier, RowSolver(certifier.working, None), spec)
+    with pytest.raises(ValueError, match="read-only"):
+        certifier.arrays.alpha[0] = 0.5
+    certifier.arrays.change_alpha()[0] = 0.5
+    point.proof(2.0, "it").bounds(slice(0, 10))  # its bounds need no alpha
+    for use in (
+        lambda: point.alpha,
+        lambda: stepper.facts(point, point, Counter(), (0, 0)),
+        lambda: stepper.step(point, 2.0, Outlook(), bool, print),
+    ):
+        with pytest.raises(RuntimeError, match="overwritten"):
+            use()
 
 
 def test_a_cost_that_underflows_is_one_line(tmp_path):
