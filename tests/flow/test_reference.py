@@ -13,12 +13,14 @@ import pipeline
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import StepProgress
+from pipeline.flow.run_directory import open_run
 from pipeline.flow.screen import screen_to, screening
 from pipeline.flow.survivors import survivors_to
 from pipeline.flow.trained_rows import trained_rows
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from pipeline.spec import RULES, PathSpec
 from tests.flow.runs import command
+from tests.flow.tampering import at, change_model, change_step, found
 from tests.flow.worlds import World, check_run, check_verdicts, plain_world, write_shards
 
 
@@ -174,7 +176,7 @@ def test_alpha_follows_its_rows(tmp_path, c, least, most):
     today = joined(WORLD.rows(np.arange(gone, 120)), plain_world(6, seed=8))
     kept = write_shards(tmp_path / "kept", today, [second, 120 - gone])
     with Engine("inline") as engine, screening(engine, kept, old.steps[0], c) as found:
-        alpha, f = found.arrays.alpha.copy(), found.arrays.products[0].copy()
+        alpha, f = found.proof.point.alpha.copy(), found.proof.point.margins.copy()
     assert np.count_nonzero(alpha) > 10
     np.testing.assert_array_equal(alpha[:-6], old.steps[0].alpha[gone:])
     inside = f[-6:] < 1
@@ -246,3 +248,26 @@ def test_steps_from_references_continue_with_the_same_bits(tmp_path, steps):
     for one, other in zip(run.steps, whole.steps, strict=True):
         assert one.model.path.read_bytes() == other.model.path.read_bytes()
         assert (one.theta, one.error, one.c_ref) == (other.theta, other.error, other.c_ref)
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"w_value": lambda w: 1.5 * w},
+        {"alpha_value": lambda alpha: 0.9 * alpha},
+        {"alpha_value": at(3, lambda alpha: -alpha)},
+        {"alpha_value": at(3, lambda alpha: 9 * alpha)},
+        {"c": lambda c: c / 2},
+    ],
+)
+@pytest.mark.parametrize("rule", ["it", "none"])
+def test_a_reference_whose_files_were_changed_proves_nothing_false(tmp_path, changes, rule):
+    """w_alpha was believed to be the sum of the rows: certificates of the new run were false by a percent."""
+    data, old = trained(tmp_path / "old", WORLD, [0.05], rule=rule)
+    change_model(old.path, 0, **changes)
+    c = float(old.steps[0].model["c"])
+    change_step(old.path, 0, c=c)
+    run = pipeline.fit_path(data, out=tmp_path / "new", grid=[0.051], reference=open_run(old.path).steps[0], rule=rule)
+    check_run(WORLD, run)
+    assert all(finding.holds for finding in found(run.path, data))
