@@ -1,4 +1,7 @@
-"""Does run.json say of a run what its steps say? Number of steps, the end of the chain, best step; for ``verify``."""
+"""Does run.json say of a run what its steps say? Number of steps, the end of the chain, best step; for ``verify``.
+
+And is it what was written? What nothing else can tell, its seal does.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 
 from pipeline.errors import RunError
 from pipeline.events import Listener, Note
-from pipeline.flow.chain import CHAIN, foundation, is_chained
+from pipeline.flow.chain import CHAIN, SEAL, foundation, is_chained, seal_of
 from pipeline.flow.check_scores import best_steps, mean_scores, same_scores
 from pipeline.flow.run_directory import Run
 
@@ -19,6 +22,8 @@ def check_ends(run: Run, listen: Listener) -> None:
     """
     count, grid = len(run.steps), run.spec.grid
     chained = is_chained(run.header)
+    if not chained and any(CHAIN in step.facts for step in run.steps):
+        raise RunError(f"{run.path}: its steps are chained, but run.json says nothing of it; train again")
     if not chained:
         listen(Note(f"{run.path}: the run is from before steps were chained: one removed would not be missed"))
     if run.header["status"] != "finished":
@@ -36,6 +41,8 @@ def check_ends(run: Run, listen: Listener) -> None:
 
 def check_best(run: Run, folds: Sequence[Run]) -> None:
     """Raise RunError if a finished run calls another step the best than its scores do; folds are all or none."""
+    if "cv_scores" in run.header and not run.spec.cv:
+        raise RunError(f"{run.path}: there are cv_scores in run.json, but the run has no folds; train again")
     if run.header["status"] != "finished" or (run.spec.cv and not folds):
         return
     found = _scores(run)
@@ -47,6 +54,12 @@ def check_best(run: Run, folds: Sequence[Run]) -> None:
     if said not in best:
         names = " or ".join(str(k) for k in sorted(best, key=str))
         raise RunError(f"{run.path}: run.json calls step {said} the best, but by the scores it is {names}; train again")
+
+
+def check_seal(run: Run) -> None:
+    """Raise RunError if run.json was changed in anything else that it says."""
+    if is_chained(run.header) and run.header.get(SEAL) != seal_of(run.header):
+        raise RunError(f"{run.path}: run.json is not as it was written; train again")
 
 
 def _scores(run: Run) -> list[Any]:

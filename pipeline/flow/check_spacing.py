@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
 from pipeline.flow.check_step import Claim
 from pipeline.flow.enclosure import Enclosure, nearest
@@ -63,3 +64,15 @@ def wrong_c(spec: PathSpec, c_min: float | None, steps: Sequence[float]) -> Iter
     for k, (c, wanted) in enumerate(zip(steps, expected, strict=False)):
         if c != wanted:
             yield k, f"the C of the grid is {wanted:.12g}" if spec.grid else f"the path starts at C = {wanted:.12g}"
+
+
+def wrong_c_ref(steps: Sequence[dict[str, Any]], others: Sequence[float | None]) -> Iterator[tuple[int, str]]:
+    """Yield the steps that say they start from a C at which there is nothing: neither the step before, nor ``others``.
+
+    A step also starts from its own C, where the solution is known in closed form.
+    """
+    before = None
+    for k, facts in enumerate(steps):
+        if facts.get("c_ref") not in [before, facts.get("c"), *others]:
+            yield k, f"it starts from C = {facts.get('c_ref')}, which is not that of the step before it"
+        before = facts.get("c")

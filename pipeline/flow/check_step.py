@@ -1,7 +1,8 @@
 """Is a step what steps.jsonl says? The numbers of a line against those of its model, recomputed; for ``verify``.
 
 In runs of version 2 the stored primal is an upper bound of P, the stored dual a lower bound of D, and the stored gap an
-upper bound of the relative gap, in exact arithmetic. Version 1 stored what float64 makes of them: they may differ by
+upper bound of the relative gap, in exact arithmetic, and ``drift`` bounds |w_alpha as stored - w_alpha|; its square is
+part of the gap. Version 1 stored what float64 makes of them: they may differ by
 rounding. In both the relative gap itself, in exact arithmetic, must be within the run's ``tol``.
 
 What rounding may do in version 1 is bounded. A margin: by its number of products; C multiplies that, so that on
@@ -47,7 +48,7 @@ class Claim:
     def problems(self, model: Model, found: Values) -> Iterator[str]:
         """Yield what is wrong with the step, given its model and its worth; causes before what follows from them."""
         said = self.facts
-        for name in NUMBERS:
+        for name in (*NUMBERS, "drift") if self.bounds else NUMBERS:
             if not is_number(said.get(name)):
                 yield f"steps.jsonl does not say its {name}"
                 return
@@ -63,10 +64,14 @@ class Claim:
             yield "the model has no finite primal and dual value"
             return
         yield from self._certificate(found, found.enclosure)
-        if not found.apart <= self.rounding * found.reach:
+        if not found.apart <= self._drift(found) * UP:
             yield f"the stored w or w_alpha is {found.apart:.3g} apart from sum alpha_i z_i"
         yield from self._counts(found)
         yield from _false_verdict(model, found, found.enclosure)
+
+    def _drift(self, found: Values) -> float:
+        """Return how far the stored w_alpha may be from sum alpha_i z_i."""
+        return float(self.facts["drift"]) if self.bounds else self.rounding * found.reach
 
     def _certificate(self, found: Values, worth: Enclosure) -> Iterator[str]:
         yield from self._bounds(worth) if self.bounds else self._differences(found, worth)
@@ -88,6 +93,8 @@ class Claim:
             yield f"the stored relative_gap {said['relative_gap']:.6g} is above the run's tol {self.tol:g}"
         if said["primal"] - said["dual"] > said["primal"] * (said["relative_gap"] + 4 * EPS):
             yield f"the stored relative_gap {said['relative_gap']:.12g} is not that of the stored primal and dual"
+        if (drift := float(self.facts["drift"])) * drift / 2 > (said["primal"] - said["dual"]) * UP:
+            yield f"the stored drift {drift:.6g} is more than its gap allows"
 
     def _differences(self, found: Values, worth: Enclosure) -> Iterator[str]:
         primal, dual, gap = (_middle(x) for x in (worth.primal, worth.dual, worth.relative_gap))

@@ -17,6 +17,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, RunError
 from pipeline.events import Listener, Note
 from pipeline.files import write_json
+from pipeline.flow.chain import sealed
 from pipeline.flow.path import run_path, versions
 from pipeline.flow.row_arrays import fold_of
 from pipeline.flow.run_directory import HEADER, Run, open_run
@@ -69,7 +70,7 @@ def _cross_validate(engine: Engine, data: Dataset, run: Run, listen: Listener) -
         found.append([step.scores for step in fold.steps])
     means = mean_scores(found)
     _mention_what_is_not_defined(found, spec.select, listen)
-    header = run.header | {"cv_scores": means, "best_step": best(means, spec.select)}
+    header = sealed(run.header | {"cv_scores": means, "best_step": best(means, spec.select)})
     if header != run.header:
         write_json(run.path / HEADER, header)
     return open_run(run.path)

@@ -1,6 +1,6 @@
 """RUN: what a path leaves on disk, as a reader finds it.
 
-run.json        settings, data fingerprint, versions, status, the best step, the end of the chain
+run.json        settings, data fingerprint, versions, status, the best step, the end of the chain; sealed
 steps.jsonl     one line a finished step, forced to disk as it finishes; each seals its model and the lines before it
                 (see ``chain``)
 models/NNNNNN.npz

@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeline.errors import RunError
 from pipeline.files import locked, remove_folder, write_json
-from pipeline.flow.chain import CHAIN, MODEL, foundation, is_chained, link
+from pipeline.flow.chain import CHAIN, MODEL, foundation, is_chained, link, sealed
 from pipeline.flow.model_file import StoredModel, write_model
 from pipeline.flow.run_directory import (
     FORMAT,
@@ -72,8 +72,8 @@ class RunWriter:
 
     def finish(self, **items: Any) -> None:
         """Change run.json for the last time: it names the number of steps and the end of their chain."""
-        sealed = {CHAIN: self.chain} if is_chained(self.header) else {}
-        self.update(status="finished", n_steps=len(self.steps), **items, **sealed)
+        end = {CHAIN: self.chain} if is_chained(self.header) else {}
+        self.update(status="finished", n_steps=len(self.steps), **items, **end)
 
     def model(self, step: int) -> StoredModel:
         """Return the model of a finished step."""
@@ -81,7 +81,7 @@ class RunWriter:
 
     def update(self, **items: Any) -> None:
         """Change run.json."""
-        self.header |= items
+        self.header = sealed(self.header | items)
         write_json(self.folder / HEADER, self.header)
 
     def scratch(self) -> Path:
@@ -144,7 +144,7 @@ def _matching_header(folder: Path, spec: PathSpec, data: dict[str, Any], version
     if not (folder / HEADER).is_file():
         header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
         header |= {"spec": spec.to_json(), "data": data, "versions": versions}
-        header[CHAIN] = foundation(header)
+        header = sealed(header | {CHAIN: foundation(header)})
         write_json(folder / HEADER, header)
         return header
     header = read_header(folder)

@@ -4,7 +4,7 @@ A step holds when its model is whole, the one that was written, and for the C th
 P, D and the relative gap are what steps.jsonl says, and the gap is within the run's ``tol`` (see ``check_step``);
 w_alpha is sum alpha_i z_i; counts and scores are right; no verdict is false; C ascends as grid or epsilon ask
 (``check_spacing``); and its line follows the one before (``chain``). Then, whatever made the model, P_C(w) is at most
-(relative gap) x P above the optimum. run.json must agree with the steps (``check_header``).
+(relative gap) x P above the optimum. run.json must agree with the steps, and be as it was written (``check_header``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.events import Listener, Note, Progress, silent
 from pipeline.flow.chain import MODEL, broken, is_chained
-from pipeline.flow.check_header import check_best, check_ends
+from pipeline.flow.check_header import check_best, check_ends, check_seal
 from pipeline.flow.check_scores import wrong_score
-from pipeline.flow.check_spacing import spacing_problem, wrong_c
+from pipeline.flow.check_spacing import spacing_problem, wrong_c, wrong_c_ref
 from pipeline.flow.check_start import start_of_path
 from pipeline.flow.check_step import Claim, is_number
 from pipeline.flow.check_validation import Validation
@@ -92,6 +92,9 @@ def verify(
         check_best(run, folds if "cv_scores" in run.header else [])
         for fold in folds:
             check_best(fold, [])
+    if trusted:
+        for each in (run, *folds):
+            check_seal(each)
     return found
 
 
@@ -130,7 +133,7 @@ class _Verifier:
         size = batch_size(self.data, self.engine.backend.workers, rows.held_out.size)
         whole_path = self.step is None and (spec.grid is None or spec.grid_in_c_min)
         seen = _meter(self.data, -(-len(steps) // size) + 2 * whole_path, self.listen)
-        self._check_c(rows, whole_path, seen)
+        self._check_frame(rows, whole_path, seen)
         found: list[Finding] = []
         for first in range(0, len(steps), size):
             found += self._batch(rows, steps[first : first + size], seen)
@@ -139,8 +142,8 @@ class _Verifier:
                 self.problems.setdefault(k, "its line in steps.jsonl does not follow from the one before it")
         return [replace(f, problem=f.problem or self.problems.get(f.step, "")) for f in found]
 
-    def _check_c(self, rows: TrainedRows, whole_path: bool, seen: Callable[[int], None]) -> None:
-        """Note what is wrong with the C of the steps, by the grid or by where the path starts."""
+    def _check_frame(self, rows: TrainedRows, whole_path: bool, seen: Callable[[int], None]) -> None:
+        """Note what is wrong with the C of the steps and with what run.json says of classes, from rows and grid."""
         run, c_min = self.run, self.run.header.get("c_min")
         if whole_path:
             start = start_of_path(self.engine, self.data, rows.costs, seen)
@@ -149,6 +152,12 @@ class _Verifier:
                 self.problems[0] = wrong
         for k, problem in wrong_c(run.spec, c_min, [_c_of(step) for step in run.steps]):
             self.problems.setdefault(k, problem)
+        others = [c_min, *(each["c"] for each in run.header["data"].get("reference", ()))]
+        for k, problem in wrong_c_ref([step.facts for step in run.steps], others):
+            self.problems.setdefault(k, problem)
+        weights = tuple(run.header.get("class_weights", rows.class_weights))
+        if weights != rows.class_weights:
+            self.problems.setdefault(0, f"class_weights in run.json are {weights}, not {rows.class_weights}")
 
     def _batch(self, rows: TrainedRows, steps: list[StepView], seen: Callable[[int], None]) -> list[Finding]:
         models: dict[int, Model] = {}

@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from pipeline.engine.engine import Engine
-from pipeline.flow.chain import foundation, link
+from pipeline.flow.chain import foundation, link, sealed
 from pipeline.flow.model_file import StoredModel
 from pipeline.flow.verify import verify
 
@@ -34,8 +34,9 @@ def change_step(run, number, **changes):
 
 
 def change_header(run, **changes):
+    """Change run.json and its seal."""
     path = run / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    path.write_text(json.dumps(sealed(json.loads(path.read_text()) | changes)))
 
 
 def at(position, change):

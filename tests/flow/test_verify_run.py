@@ -7,6 +7,7 @@ the rows and the models themselves say.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zipfile
 from itertools import pairwise
@@ -150,14 +151,13 @@ def test_a_step_removed_and_the_others_renumbered(run, data, number):
     with pytest.raises(RunError, match="says it is finished, but has"):
         found(run, data)
     change_header(run, n_steps=len(lines_of(run)))
-    assert problems(run, data)[number] in (
-        "its line in steps.jsonl does not follow from the one before it",
-        f"the path starts at C = {open_run(run).header['c_min']:.12g}",
-    )
+    assert problems(run, data)[number].startswith("it starts from C = " if number else "the path starts at C = ")
+    assert broken(open_run(run).header, lines_of(run)).index(True) == number
     reseal(run)
     found_after_sealing = problems(run, data)
     if number:
-        assert list(found_after_sealing) == [number - 1]
+        assert list(found_after_sealing) == [number - 1, number]
+        assert found_after_sealing[number].startswith("it starts from C = ")
         assert "off the optimum, more than epsilon 0.1 allows" in found_after_sealing[number - 1]
     else:
         assert found_after_sealing == {0: f"the path starts at C = {open_run(run).header['c_min']:.12g}"}
@@ -210,6 +210,37 @@ def test_one_step_is_verified_by_itself(run, data):
     change_step(run, 5, theta=1.25)
     assert [finding.holds for finding in found(run, data, step=4)] == [True]
     assert [finding.holds for finding in found(run, data, step=5)] == [False]
+
+
+def test_a_step_removed_from_a_grid(tmp_path):
+    """And the grid with it: the next step says where it started."""
+    data, run = write_shards(tmp_path / "shards", plain_world(40, 3)), tmp_path / "run"
+    fit_path(data, out=run, grid=[0.01, 0.1, 1.0])
+    remove_step(run, 1)
+    change_header(run, spec=open_run(run).header["spec"] | {"grid": [0.01, 1.0]})
+    reseal(run)
+    assert problems(run, data) == {1: "it starts from C = 0.1, which is not that of the step before it"}
+
+
+@pytest.mark.parametrize(
+    ("drift", "message"),
+    [(0.0, r"the stored w or w_alpha is .* apart from"), (1e3, r"the stored drift 1000 is more than its gap allows")],
+)
+def test_a_drift_that_is_none(run, data, drift, message):
+    change_step(run, 5, drift=drift)
+    reseal(run)
+    (wrong,) = problems(run, data).items()
+    assert wrong[0] == 5
+    assert re.match(message, wrong[1])
+
+
+def test_a_long_way_to_c_is_no_finding(tmp_path):
+    """Rows of 1e9 have C_min = 1e-20: on the way to C = 1 w_alpha has been rounded by more than its own last bits."""
+    random = np.random.default_rng(0)
+    x = random.standard_normal((40, 4))
+    data = write_shards(tmp_path / "shards", World(1e9 * x, np.where(x @ np.ones(4) > 0, 1.0, -1.0), np.ones(40)))
+    fit_path(data, out=tmp_path / "run", grid=[1.0])
+    assert said(tmp_path / "run", data) == []
 
 
 # Models
@@ -386,6 +417,60 @@ def test_scores_on_validation_data(made, tmp_path):
     assert [f.problem[:19] for f in found(run, data, validation=other)] == ["", "the stored accuracy"]
     change_step(run, 0, theta=1.25)
     assert found(run, data, validation=other)[0].problem.startswith("its line in steps.jsonl does not follow")
+
+
+def unsealed(run, **changes):
+    """Change run.json by hand; None removes a key."""
+    header = json.loads((run / "run.json").read_text()) | changes
+    (run / "run.json").write_text(json.dumps({k: v for k, v in header.items() if v is not None}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"status": "running"}, {"class_weights": None}, {"versions_again": {}}, {"seal": None}, {"seal": "0" * 64}],
+)
+@pytest.mark.parametrize("step", [None, 3])
+def test_a_run_json_that_was_changed_by_hand(run, data, changes, step):
+    unsealed(run, **changes)
+    with pytest.raises(RunError, match=r"run\.json is not as it was written; train again"):
+        found(run, data, step=step)
+
+
+def test_a_finished_run_cut_short_and_called_running(run, data):
+    write_lines(run, lines_of(run)[:-2])
+    unsealed(run, status="running")
+    with pytest.raises(RunError, match=r"run\.json is not as it was written; train again"):
+        found(run, data)
+
+
+def test_another_c_min_than_a_grid_has_no_use_for(tmp_path):
+    data, run = write_shards(tmp_path / "shards", plain_world(40, 3)), tmp_path / "run"
+    fit_path(data, out=run, grid=[1e-6, 1e-5])  # below C_min: in closed form
+    unsealed(run, c_min=1e-4)
+    with pytest.raises(RunError, match=r"run\.json is not as it was written; train again"):
+        found(run, data)
+
+
+def test_what_a_run_took_and_where_its_data_lay_is_no_part_of_it(run, data):
+    unsealed(run, seconds=1.0, peak_memory=1, data=open_run(run).header["data"] | {"path": "elsewhere"})
+    assert said(run, data) == []
+
+
+def test_other_class_weights(run, data):
+    change_header(run, class_weights=[3.0, 1.0])
+    assert problems(run, data) == {0: "class_weights in run.json are (3.0, 1.0), not (1.0, 1.0)"}
+
+
+def test_scores_of_folds_that_there_are_none_of(run, data):
+    change_header(run, cv_scores=[line["scores"] for line in lines_of(run)][::-1])
+    with pytest.raises(RunError, match=r"cv_scores in run\.json, but the run has no folds"):
+        found(run, data)
+
+
+def test_steps_that_are_chained_in_a_run_that_says_nothing_of_it(run, data):
+    unsealed(run, version=1, chain=None)
+    with pytest.raises(RunError, match=r"its steps are chained, but run\.json says nothing of it"):
+        found(run, data)
 
 
 # Continuing
