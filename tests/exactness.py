@@ -1,9 +1,10 @@
 """Every verdict and every certificate against exact rational optima: ``python -m tests.exactness --problems 100000``.
 
 Small problems of whole numbers, times a power of two from 1e-160 to 1e160, at C from 1e-200 to 1e200. References of any
-kind: nearly optimal, rough, w apart from w_alpha, nothing at all. Scaling by 2^k is exact in float64 and in the optimum
+kind: optimal but for rounding, nearly optimal, rough, w apart from w_alpha or of any size, nothing at all; at C itself,
+a little below it, or hundreds of magnitudes below. Scaling by 2^k is exact in float64 and in the optimum
 (w by 2^-k, C and alpha by 4^-k, margins not at all), so that one exact solution of whole numbers judges them all. Every
-thousandth problem goes through ``fit_path``, as users go. Prints what was tried and what was wrong, with its seed.
+hundredth problem goes through ``fit_path``, as users go. Prints what was tried and what was wrong, with its seed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from tests.exact_oracle import descend, dot, optimum
 LEAST_C, MOST_C = 1e-200, 1e200
 SCALES = (-531, 531)  # 2^-531 is 1.4e-160, 2^531 is 7e159
 LARGEST_READ = 1e150  # what svmsieve takes as a row's norm
-REFERENCES = ("near", "rough", "apart", "nothing")
+REFERENCES = ("exact", "near", "rough", "apart", "wild", "nothing")
+DOOR = 100  # every so many problems
 
 
 @dataclass(frozen=True)
@@ -56,33 +58,41 @@ class Problem:
 
 def make(rng: np.random.Generator) -> Problem:
     n, d = int(rng.integers(1, 7)), int(rng.integers(1, 4))
-    z = rng.integers(-4, 5, (n, d))
+    most = int(rng.choice([4, 4, 1000]))  # the latter: rows nearly parallel, margins that cancel
+    z = rng.integers(-most, most + 1, (n, d))
     costs = np.ones(n) if rng.random() < 0.5 else rng.choice([0.25, 0.3, 1.0, 3.0, 1e3], n)
     k = int(rng.choice([0, int(rng.integers(*SCALES))]))
     if rng.random() < 0.2:  # any C, however far from where anything happens
         return Problem(z, costs, k, float(10.0 ** rng.uniform(-200, 200)))
     whole = float(2.0 ** rng.uniform(-8, 8)) if rng.random() < 0.5 else float(rng.integers(1, 64)) / 32
+    whole *= 1.0 if most == 4 else float(2.0 ** -rng.integers(0, 17))
     c = Fraction(whole) / Fraction(4) ** k
     return Problem(z, costs, k, float(c)) if LEAST_C <= c <= MOST_C else Problem(z, costs, 0, whole)
 
 
-def reference(problem: Problem, c_ref: float, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return w (None for w_alpha) and a feasible alpha at C_ref."""
+def reference(
+    problem: Problem, best: list[Fraction], c_ref: float, kind: str, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return w and a feasible alpha at C_ref; ``best`` is the exact alpha of the whole numbers at C."""
     rows, u = problem.rows, c_ref * problem.costs
     n = u.size
     if kind == "nothing":
         alpha = np.zeros(n)
-    elif kind == "rough":
+    elif kind == "exact":
+        alpha = np.clip([nearest(a / Fraction(4) ** problem.k * Fraction(c_ref / problem.c)) for a in best], 0.0, u)
+    elif kind in ("rough", "wild"):
         alpha = u * rng.random(n) * (rng.random(n) < 0.7)
     else:
         whole = np.clip(np.array([float(min(max(x, Fraction(1, 10**9)), 10**9)) for x in problem.boxes()]), 1e-9, 1e9)
-        share = descend(problem.z.astype(float), whole * (c_ref / problem.c)) / (whole * (c_ref / problem.c))
-        alpha = np.clip(u * share, 0.0, u)
+        box = np.maximum(whole * (c_ref / problem.c), 1e-300)
+        alpha = np.clip(u * (descend(problem.z.astype(float), box) / box), 0.0, u)
     w_alpha = combination(rows, alpha)
     if kind == "apart":
         return w_alpha * rng.uniform(0.5, 1.5, w_alpha.size) + rng.standard_normal(
             w_alpha.size
         ) * 2.0**-problem.k * 0.1, alpha
+    if kind == "wild":
+        return rng.standard_normal(w_alpha.size) * 10.0 ** rng.uniform(-200, 150), alpha
     return w_alpha, alpha
 
 
@@ -122,17 +132,17 @@ class Judge:
 def one(seed: int, number: int, judge: Judge) -> None:
     rng = np.random.default_rng([seed, number])
     problem = make(rng)
-    w, _ = optimum(problem.z.tolist(), problem.boxes())
+    w, best = optimum(problem.z.tolist(), problem.boxes())
     margins = [Fraction(dot(w, row)) for row in problem.z.tolist()]
     norms = np.ldexp(np.linalg.norm(problem.z.astype(float), axis=1), problem.k)
     rows = Rows(problem.rows, problem.costs, norms, np.full(len(margins), problem.z.shape[1]))
-    ratio = float(rng.choice([1.0, 0.99, 0.9, 0.5, 1e-3]))
+    ratio = float(rng.choice([1.0, 1.0, 0.99, 0.9, 0.5, 1e-3, 0.0]))
     c_ref = max(problem.c * ratio, LEAST_C)
     kind = str(rng.choice(REFERENCES))
     what = f"--seed {seed} --only {number} ({kind}, k = {problem.k}, C = {problem.c!r}, C_ref = {c_ref!r})"
-    start, alpha = reference(problem, c_ref, kind, rng)
+    start, alpha = reference(problem, best, c_ref, kind, rng)
     try:
-        pair = refer(rows, c_ref, start, alpha, start if kind != "apart" else None)
+        pair = refer(rows, c_ref, start, alpha, None if kind in ("apart", "wild") else start)
         found = pair.reference.certificate
         judge.certificate((found.primal, found.dual, found.relative_gap), exact_gap(problem, c_ref, start, alpha), what)
         for rule in ("bt1", "bt2", "it", *(["gap"] if c_ref == problem.c else [])):
@@ -145,7 +155,7 @@ def through_the_door(seed: int, number: int, judge: Judge, folder: Path) -> None
     """Train at C/2 and C by ``fit_path`` and judge what it stores."""
     rng = np.random.default_rng([seed, number])
     problem = make(rng)
-    if np.ldexp(9.0, problem.k) > LARGEST_READ or len(problem.z) < 2:
+    if np.ldexp(2000.0, problem.k) > LARGEST_READ or len(problem.z) < 2:
         return
     y = np.where(np.arange(len(problem.z)) % 2, 1, -1)
     path = folder / f"{number}.npz"
@@ -179,7 +189,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
             one(options.seed, number, judge)
-            if number % 1000 == 0 or options.only is not None:
+            if number % DOOR == 0 or options.only is not None:
                 through_the_door(options.seed, number, judge, Path(folder))
     for line in judge.wrong[:20]:
         print(line)

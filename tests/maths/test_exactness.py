@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from pipeline.maths import ball, certificate, rules
 from tests.exact_oracle import dot, optimum
 from tests.exactness import Judge, one, through_the_door
 from tests.oracle import solve
@@ -39,6 +41,31 @@ def test_it_would_find_a_wrong_verdict_and_a_wrong_certificate():
     for said in ((1.9, 1.0, 0.5), (2.0, 1.1, 0.5), (2.0, 1.0, 0.4), (2.0, 1.0, -0.1)):
         judge.certificate(said, exact, "planted")
     assert len(judge.wrong) == 6
+
+
+BT1 = rules.bt1
+
+
+def half_the_radius(ref, c):
+    found = BT1(ref, c)
+    return replace(found, radius_squared=found.radius_squared / 4)
+
+
+BROKEN = {
+    "a radius of half its size": (rules, "bt1", half_the_radius),
+    "nan means 0": (ball, "not_below_zero", lambda x: max(0.0, x)),
+    "margins have no rounding": (certificate, "product_error", lambda lengths, norms, size: 0.0 * norms),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("broken", BROKEN)
+def test_it_finds_a_bound_that_was_broken_on_purpose(monkeypatch, broken):
+    monkeypatch.setattr(*BROKEN[broken])
+    judge = Judge()
+    for number in range(160, 200):
+        one(7, number, judge)
+    assert judge.wrong
 
 
 @pytest.mark.parametrize("seed", range(20))
