@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -187,6 +188,7 @@ def main() -> int:
     judge = Judge()
     numbers = range(options.problems) if options.only is None else [options.only]
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["SVMSIEVE_CACHE"] = str(Path(folder) / "cache")
         for number in numbers:
             one(options.seed, number, judge)
             if number % DOOR == 0 or options.only is not None:

@@ -65,7 +65,7 @@ class RowSolver:
         found = self.working.host.solve(Task(start, u, pair.w_alpha, target, a_block, self.method))
         self.arrays.change_alpha()[rows] = found.alpha
         norms = self.arrays.norms[rows]
-        moved = float(norms @ start) + float(norms @ found.alpha)
+        moved = float(norms @ start) + 2 * float(norms @ found.alpha)  # twice: |v| <= |w_alpha| + sum alpha_i |z_i|
         sizes = float(np.linalg.norm(pair.w_alpha)) + float(np.linalg.norm(found.w_alpha))
         drift = pair.drift + gamma(float(rows.size + 2)) * (moved + sizes)
         w = found.w_alpha if found.apart is None else found.apart
