@@ -26,6 +26,7 @@ import numpy as np
 
 from pipeline.errors import SpecError
 from pipeline.jit import inline, kernel
+from pipeline.maths.problem import check_feasible
 from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, dot_error, down, gamma, nearest, product_error, up
 from pipeline.maths.slack import Near
 
@@ -70,10 +71,13 @@ def sums_of(
 ) -> Sums:
     """Return the sums of some rows: margins f at w (|w| <= ``w_norm``), dual alpha, costs, norms and nonzeros a row.
 
-    ``near`` has the slacks that are known better than as 1 - f_i.
+    ``near`` has the slacks that are known better than as 1 - f_i. An alpha outside its box, which would certify
+    nothing, is a ValueError.
     """
     better, errors = near or Near.none(), product_error(lengths, norms, w_norm)
-    totals = _row_sums(f, errors, (better.rows, better.slack, better.error), alpha, costs, norms, c)
+    totals, feasible = _row_sums(f, errors, (better.rows, better.slack, better.error), alpha, costs, norms, c)
+    if not feasible:
+        check_feasible(alpha, costs, c)
     if not np.isfinite(totals).all():
         raise SpecError(f"at C = {c:.6g} margins or sums are beyond float64's range; scale the features")
     hinge, low, gap, alphas, reach, blurred = (Fraction(total) + Fraction(error) for total, error in totals)
@@ -97,9 +101,12 @@ def _gap_at(slack, alpha, u):  # type: ignore[no-untyped-def]
 
 @kernel
 def _row_sums(f, errors, near, alpha, costs, norms, c):  # type: ignore[no-untyped-def]
-    """Return hinge, its lower bound, gap, alpha, reach and blurred, each as a total and what adding up has lost."""
+    """Return hinge, its lower bound, gap, alpha, reach and blurred, each as a total and what adding up has lost.
+
+    And whether every alpha is in its box.
+    """
     near_rows, near_slack, near_error = near
-    totals = np.zeros((6, 2))
+    totals, feasible = np.zeros((6, 2)), True
     k = 0
     for i in range(f.size):
         slack, plain = 1.0 - f[i], errors[i] + 4 * UNIT * (1.0 + abs(f[i]))
@@ -108,19 +115,20 @@ def _row_sums(f, errors, near, alpha, costs, norms, c):  # type: ignore[no-untyp
             slack, error = near_slack[k], near_error[k]
             k += 1
         low, high = slack - error, slack + error
+        u = c * costs[i]
+        feasible = feasible and 0.0 <= alpha[i] <= u
         if costs[i] > 0.0:
             if high > 0.0:
                 add_up(totals, 0, costs[i] * high)
             if low > 0.0:
                 add_up(totals, 1, costs[i] * low)
-            u = c * costs[i]
             at_low, at_high = _gap_at(low, alpha[i], u), _gap_at(high, alpha[i], u)
             add_up(totals, 2, at_low if at_low > at_high else at_high)
             if abs(slack) <= BLURRED * plain:
                 add_up(totals, 5, costs[i] * plain)
         add_up(totals, 3, alpha[i])
         add_up(totals, 4, alpha[i] * norms[i])
-    return totals
+    return totals, feasible
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,14 @@ def test_a_pass_that_was_interrupted_leaves_no_point_behind(certifier, monkeypat
         point.proof(2.0, "it").bounds(slice(0, 10))
 
 
+@pytest.mark.parametrize("alpha", [-1e-9, 1.0 + 1e-9, np.nan])
+def test_an_alpha_outside_its_box_certifies_nothing(certifier, alpha):
+    certifier.arrays.change_alpha()[500] = alpha
+    w = np.zeros(certifier.data.n_features)
+    with pytest.raises(ValueError, match=r"alpha\[500\] = .* is outside \[0, 1\]"):
+        certifier.point(1.0, w, w, 0.0)
+
+
 def test_no_step_starts_from_a_point_whose_alpha_is_gone(certifier):
     """A solve that failed before its pass has written alpha: the point before it cannot be brought to another C."""
     w = np.zeros(certifier.data.n_features)
