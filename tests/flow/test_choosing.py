@@ -132,6 +132,32 @@ def test_a_c_that_cannot_be(plain, capsys, tmp_path, c):
     assert "C is a positive finite number" in err
 
 
+def test_a_c_that_was_read_off_is_that_step(data, capsys, tmp_path):
+    """Tables show four digits and lists six: rounded down, C would belong to the step before."""
+    run = pipeline.fit_path(data, out=tmp_path / "run", epsilon=0.03, c_max=10, scheduler="inline")
+    notes = []
+    for step in run.steps:
+        for digits in (4, 6, 17):
+            assert run.at(float(f"{step.c:.{digits}g}"), notes.append).step == step.step
+    assert notes == []
+    assert sum(float(f"{step.c:.6g}") < step.c for step in run.steps) > 5
+
+
+def test_steps_that_look_alike_are_told_apart(data):
+    run = pipeline.fit_path(data, grid=(1.00001, 1.00002, 1.00004), scheduler="inline")
+    assert [run.at(c).step for c in (1.00001, 1.00002, 1.00004, 1.0)] == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize(("c", "before"), [(0.5, 0.1), (9.99, 1), (1e9, 10)])
+@pytest.mark.parametrize("verb", ["predict", "export"])
+def test_a_c_that_no_step_has_is_mentioned(plain, data, capsys, tmp_path, verb, c, before):
+    words = [plain.path, *([data.path] if verb == "predict" else []), "--out", tmp_path / "out.npz", "--c", c]
+    code, out, err = command(capsys, verb, *words)
+    assert code == 0
+    assert f"no step has C = {c:g}; the one before it has {before:g}" in err.splitlines()[0]
+    assert f"(C = {before:g})" in out
+
+
 def test_many_c_are_listed_in_a_few_words(data):
     run = pipeline.fit_path(data, grid=np.geomspace(1e-3, 1, 20), scheduler="inline")
     with pytest.raises(RunError, match=r"\.\.\., 1 \(20 in all\)$") as caught:
