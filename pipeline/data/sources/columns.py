@@ -16,9 +16,14 @@ from pipeline.errors import DataError
 def block_of(batch: pa.RecordBatch | pa.Table, layout: Layout, origin: Origin, rules: ReadRules) -> Block:
     """Turn a batch into a block."""
     labels = labels_of(batch, layout, origin, rules)
-    costs = _numbers(_flat(batch.column(layout.weight)), layout.weight, origin) if layout.weight is not None else None
+    costs = _costs(batch, layout.weight, origin, rules) if layout.weight is not None else None
     csr = _dense(batch, layout.features, origin) if layout.features is not None else _lists(batch, origin, rules)
     return make_block(origin, labels, csr, rules, costs)
+
+
+def _costs(batch: pa.RecordBatch | pa.Table, name: str, origin: Origin, rules: ReadRules) -> np.ndarray:
+    column = _flat(batch.column(name))
+    return _numbers(column.fill_null(1) if rules.unlabelled else column, name, origin)
 
 
 def _dense(
