@@ -71,26 +71,25 @@ def _write_liblinear(model: LinearModel, stream: BinaryIO, listen: Listener) -> 
 def _write_sklearn(model: LinearModel, stream: BinaryIO, listen: Listener) -> None:
     """Write what ``load_sklearn`` reads: the fitted attributes of a LinearSVC, and the parameters it stands for."""
     whole = all(_INTEGER.fullmatch(name) and abs(int(name)) < 2**63 for name in model.names)
-    named = {} if model.columns is None else {"feature_names_in_": np.array(model.columns)}
-    np.savez(
-        stream,
-        coef_=model.weights[None, :],
-        intercept_=np.array([model.intercept]),
-        classes_=np.array([int(name) for name in model.names] if whole else model.names),
-        C=model.c,
-        n_features_in_=model.weights.size,
-        bias=model.bias,
-        **named,
-    )
+    arrays: dict[str, Any] = {
+        "coef_": model.weights[None, :],
+        "intercept_": np.array([model.intercept]),
+        "classes_": np.array([int(name) for name in model.names] if whole else model.names),
+        "C": model.c,
+        "n_features_in_": model.weights.size,
+        "bias": model.bias,
+    }
+    if model.columns is not None:
+        arrays["feature_names_in_"] = np.array(model.columns)
+    np.savez(stream, **arrays)
 
 
 def _write_npz(model: LinearModel, stream: BinaryIO, listen: Listener) -> None:
-    """Write C, the weights (the last one is that of the bias column unless ``bias`` is 0), names of classes and features.
-
-    Where the features have no names, there are none.
-    """
-    named = {} if model.columns is None else {"columns": np.array(model.columns)}
-    np.savez(stream, c=model.c, w=model.w, bias=model.bias, labels=np.array(model.names), **named)
+    """Write C, weights (the last is the bias column's unless ``bias`` is 0), and the names of classes and features."""
+    arrays: dict[str, Any] = {"c": model.c, "w": model.w, "bias": model.bias, "labels": np.array(model.names)}
+    if model.columns is not None:
+        arrays["columns"] = np.array(model.columns)
+    np.savez(stream, **arrays)
 
 
 WRITERS: dict[str, Callable[[LinearModel, BinaryIO, Listener], None]] = {

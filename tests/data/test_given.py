@@ -11,7 +11,7 @@ from pipeline.data.sources.base import ReadOptions
 from pipeline.errors import DataError
 from pipeline.flow.fit import fit_path
 from tests.flow.runs import command, sparse_rows
-from tests.formats import write_csv, write_parquet_columns, write_svmlight
+from tests.formats import write_csv, write_npz, write_parquet_columns, write_svmlight
 
 pytestmark = pytest.mark.attack
 TABLE = sparse_rows()
@@ -113,3 +113,18 @@ def test_a_directory_of_parquet_is_not_read_as_something_else(capsys, tmp_path):
     assert code == 1
     assert "a directory is read as Parquet, not as csv; name its files, or DIR/*.csv" in err
     assert command(capsys, "datasets", "describe", tmp_path / "table", "--format", "parquet", "-q")[0] == 0
+
+
+@pytest.mark.parametrize("option", ["--label-column clicked", "--weight-column cost", "--ignore f1"])
+@pytest.mark.parametrize("write", [write_svmlight, write_npz])
+def test_columns_are_not_asked_of_files_that_have_none(capsys, tmp_path, write, option):
+    """Costs that were asked for and never read would be another model."""
+    path = write(tmp_path / ("rows.npz" if write is write_npz else "rows.svm"), TABLE)
+    words = [path, "--out", tmp_path / "out", "-q"]
+    for verb in (["ingest", *words], ["path", *words, "--grid", 1]):
+        code, out, err = command(capsys, *verb, *option.split())
+        assert (code, out) == (1, "")
+        assert f"files have no columns with names; leave {option.split()[0]} out" in err
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    beside = write_csv(tmp_path / "more.csv", TABLE)
+    assert command(capsys, "ingest", beside, *words, "--ignore", "nosuch")[0] == 0
