@@ -136,7 +136,7 @@ class Run:
         below = [step for step in self.steps if step.c <= c]
         if not below:
             raise RunError(f"{self.path}: there is no model for C = {c:g}; the smallest C is {self.steps[0].c:.6g}")
-        listen(Note(f"{self.path}: no step has C = {c:g}; the one before it has {below[-1].c:.6g}"))
+        listen(Note(f"{self.path}: no step has C = {c!r}; the one before it has {below[-1].c:.6g}"))
         return below[-1]
 
     def _all_c(self) -> str:

@@ -154,7 +154,7 @@ def test_a_c_that_no_step_has_is_mentioned(plain, data, capsys, tmp_path, verb, 
     words = [plain.path, *([data.path] if verb == "predict" else []), "--out", tmp_path / "out.npz", "--c", c]
     code, out, err = command(capsys, verb, *words)
     assert code == 0
-    assert f"no step has C = {c:g}; the one before it has {before:g}" in err.splitlines()[0]
+    assert f"no step has C = {float(c)!r}; the one before it has {before:g}" in err.splitlines()[0]
     assert f"(C = {before:g})" in out
 
 

@@ -114,6 +114,17 @@ def test_a_missing_column_is_named_and_others_are_reported(tmp_path, inline, nam
     assert [note.text for note in notes] == [f"{path}: columns the model does not know are ignored: comment"]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_options_that_speak_of_the_models_own_columns(tmp_path, inline, named, suffix):
+    path = write_table(tmp_path / f"rows{suffix}", named_columns())
+    with pytest.raises(DataError, match=r"column f3 is one that the model needs; leave --ignore f3 out"):
+        scored(inline, named, path, spec=reading_spec(ignore=["f3"]))
+    for spec in (reading_spec(label_column="f3"), reading_spec(weight_column="f3")):
+        score, truth = scored(inline, named, path, spec=spec)
+        np.testing.assert_allclose(score, expected(named), rtol=1e-12, atol=1e-14)
+        assert set(truth) == {None}
+
+
 def test_names_are_kept_in_the_run_and_taken_from_the_data_of_older_runs(home, tmp_path, named, bare, inline):
     assert named.header["data"]["columns"] == NAMES
     assert bare.header["data"]["columns"] is None

@@ -88,8 +88,8 @@ class CsvSource:
         )
 
     def _schema(self) -> pa.Schema:
-        """Return the header as a schema that takes every column but the label for a number."""
-        label = self.options.label_column
+        """Return the header as a schema that takes every column but the label, unless it is a feature, for a number."""
+        label = None if self.options.label_column in (self.options.wanted or ()) else self.options.label_column
         return pa.schema([(name, pa.string() if name == label else pa.float64()) for name in self.names])
 
     def _translated(self, text: str) -> DataError:

@@ -104,6 +104,11 @@ def _to_score(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
         if missing:
             what = "column" if len(missing) == 1 else "columns"
             raise DataError(f"no {what} {listed(missing)}, which the model needs; add what is missing", path=path)
+        needed = [name for name in options.ignore if name in set(wanted)]
+        if needed:
+            raise DataError(
+                f"column {needed[0]} is one that the model needs; leave --ignore {needed[0]} out", path=path
+            )
         features = wanted
         label = None if label in wanted else label
         _check_numeric(schema, features, path)
