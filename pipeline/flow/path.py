@@ -3,7 +3,7 @@
     facts of all rows -> C_min, closed-form first point -> [next C -> step -> model on disk] ... -> best step
 
 What happens next depends only on the last finished step and the settings. So a run that was killed continues from its
-run directory and ends with the same models, to the bit, as one that was not.
+run directory and ends with the same models, to the bit, as one that was not, if the shards are the same.
 """
 
 from __future__ import annotations

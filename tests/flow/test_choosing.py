@@ -322,6 +322,34 @@ def test_a_run_begun_with_other_versions_is_not_continued(plain, data, capsys, t
     assert command(capsys, *words, "--out", tmp_path / "half")[0] == 0
 
 
+# Names
+
+
+@pytest.mark.parametrize(
+    ("header", "bias", "said"),
+    [
+        ("label,a,b", 0, ""),
+        ("label,b,a", 0, "(column 'a', now 'b')"),
+        ("label,a,c", 0, "(column 'b', now 'c')"),
+        ("label,a", 1, "(bias 0, now 1)"),
+    ],
+)
+def test_the_same_numbers_under_other_names_are_another_run(capsys, tmp_path, header, bias, said):
+    """A fingerprint is of numbers; who asks for the same run on a table with other names would get the old names."""
+    rows = [f"{k % 2},{k % 7}.5,1" for k in range(20)]
+    (tmp_path / "a.csv").write_text("\n".join(["label,a,b", *rows]) + "\n")
+    width = header.count(",") + 1
+    (tmp_path / "b.csv").write_text("\n".join([header, *(",".join(row.split(",")[:width]) for row in rows)]) + "\n")
+    words = ["--out", tmp_path / "run", "--grid", 1, "--memory", "1GB", "-q"]
+    assert command(capsys, "path", tmp_path / "a.csv", *words)[0] == 0
+    code, _, err = command(capsys, "path", tmp_path / "b.csv", "--bias", bias, *words)
+    assert (code, said in err) == (1 if said else 0, True)
+    assert not said or "was made from the same numbers under other names" in err
+    relabelled = (tmp_path / "a.csv").read_text().replace("\n1,", "\nspam,")
+    (tmp_path / "c.csv").write_text(relabelled)
+    assert "(positive label '1', now 'spam')" in command(capsys, "path", tmp_path / "c.csv", *words)[2]
+
+
 # A step as an object
 
 
