@@ -235,6 +235,13 @@ def test_rows_without_names_are_matched_by_position_and_counted(tmp_path, inline
     assert "has 7 features, the model 12; the missing ones are 0" in notes[0].text
 
 
+def test_shards_without_names_that_are_narrower_than_a_named_model(tmp_path, inline, named):
+    few = write_npz(tmp_path / "few.npz", Table(TABLE.x[:, :7], TABLE.y, TABLE.costs))
+    notes = []
+    list(predict(inline, named, pipeline.open_dataset(few), notes.append))
+    assert "its features are taken by position, and the model's last 5 are 0" in notes[0].text
+
+
 def test_indices_count_from_what_they_counted_from_in_training(tmp_path, inline):
     """A file without index 0 does not say that its indices count from 0: the run does."""
     ingest([str(write_svmlight(tmp_path / "zero.svm", TABLE, base=0))], tmp_path / "shards", IngestSpec())
