@@ -40,7 +40,10 @@ def write_table(path: Path, columns: dict[str, list]) -> Path:
     else:
         lines = [
             ",".join(columns),
-            *(",".join("" if v is None else str(v) for v in row) for row in zip(*columns.values(), strict=True)),
+            *(
+                ",".join("" if v is None else f'"{v}"' if "," in str(v) else str(v) for v in row)
+                for row in zip(*columns.values(), strict=True)
+            ),
         ]
         path.write_text("\n".join(lines) + "\n")
     return path
@@ -305,9 +308,8 @@ def test_rows_with_weights_that_were_trained_on_are_known(capsys, tmp_path, name
 def test_weights_that_none_can_have_do_not_matter_to_rows_to_be_scored(tmp_path, inline, named, suffix):
     path = write_table(tmp_path / f"rows{suffix}", named_columns(weight=[None, 0.0, -1.0, 1e200] * 15))
     np.testing.assert_allclose(scored(inline, named, path)[0], expected(named), rtol=1e-12, atol=1e-14)
-    if suffix == ".parquet":
-        write_table(path, named_columns(weight=["heavy"] * 60))
-        np.testing.assert_allclose(scored(inline, named, path)[0], expected(named), rtol=1e-12, atol=1e-14)
+    write_table(path, named_columns(weight=["heavy", "1,5", "", "2x", " 1", "-", "nan", "1e400", "1\u0661", "."] * 6))
+    np.testing.assert_allclose(scored(inline, named, path)[0], expected(named), rtol=1e-12, atol=1e-14)
 
 
 def test_files_that_were_appended_are_known_among_others(capsys, tmp_path):

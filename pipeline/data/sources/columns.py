@@ -8,9 +8,12 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from pipeline.data.block import Block, Origin, ReadRules, make_block, refuse_missing, zero_based
+from pipeline.data.decimals import NUMBER
 from pipeline.data.labels import RawLabels
-from pipeline.data.sources.layout import Layout, is_number, not_numeric
+from pipeline.data.sources.layout import Layout, is_number, is_text, not_numeric
 from pipeline.errors import DataError
+
+_WHOLLY_A_NUMBER = f"^{NUMBER}$"
 
 
 def block_of(batch: pa.RecordBatch | pa.Table, layout: Layout, origin: Origin, rules: ReadRules) -> Block:
@@ -23,7 +26,9 @@ def block_of(batch: pa.RecordBatch | pa.Table, layout: Layout, origin: Origin, r
 
 def _costs(batch: pa.RecordBatch | pa.Table, name: str, origin: Origin, rules: ReadRules) -> np.ndarray:
     column = _flat(batch.column(name))
-    return _numbers(column.fill_null(1) if rules.unlabelled else column, name, origin)
+    if rules.unlabelled and is_text(column.type):  # from a CSV file
+        column = pc.if_else(pc.match_substring_regex(column, _WHOLLY_A_NUMBER, ignore_case=True), column, "1")
+    return _numbers(column.cast(pa.float64(), safe=False).fill_null(1) if rules.unlabelled else column, name, origin)
 
 
 def _dense(
