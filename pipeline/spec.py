@@ -154,7 +154,10 @@ def _items(value: object, most: int) -> tuple[Any, ...] | None:
     """Return up to ``most`` + 1 items of what can be gone through; None for text and for what cannot."""
     if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
         return None
-    return tuple(islice(value, most + 1))
+    try:
+        return tuple(islice(value, most + 1))
+    except TypeError:  # an array of no dimension says that it can be gone through
+        return None
 
 
 def _grid(value: object) -> tuple[float, ...]:

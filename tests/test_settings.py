@@ -168,6 +168,8 @@ def test_equal_settings_are_equal_however_they_are_written():
         ({"class_weight": (True, 2)}, "a class weight must be a positive finite number, not True"),
         ({"grid": 1.0}, "grid is a list of C, for example [0.01, 0.1, 1], not 1.0"),
         ({"grid": "0.1,1"}, "grid is a list of C"),
+        ({"grid": np.array(1.0)}, "grid is a list of C"),
+        ({"class_weight": np.array(1.0)}, "or a pair (negative, positive)"),
         ({"grid": [1, None]}, "C must be a positive finite number, not None"),
         ({"grid": [1, 1j]}, "C must be a positive finite number, not 1j"),
         ({"grid": [10**400]}, "C must be a positive finite number"),

@@ -114,11 +114,15 @@ def trained(
     spec = PathSpec(memory=options["memory"] or budget_for(out), **settings)
     where = options["scheduler"], options["workers"], options["solve_on"]
     with progress(quiet) as listen, Engine(*where) as engine:
-        other = options["validation"]
-        source, judge = opened(data, options, listen, other), None
-        if other:
-            judge = opened(other, options, listen, data, source.index_base)
+        source, judge = both_opened(data, options, listen)
         return train_run(engine, source, spec, Path(out), judge, listen, references)
+
+
+def both_opened(data: str, options: dict[str, Any], listen: Any) -> tuple[Dataset, Dataset | None]:
+    """Open DATA and what --validation names, if anything."""
+    other = options["validation"]
+    source = opened(data, options, listen, other)
+    return source, opened(other, options, listen, data, source.index_base) if other else None
 
 
 def opened(

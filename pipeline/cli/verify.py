@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli.options import quiet_option, reading_options, scheduler_option, workers_option
-from pipeline.cli.path import opened
+from pipeline.cli.path import both_opened
 from pipeline.cli.progress import counted, progress
 from pipeline.errors import RunError
 
@@ -62,8 +62,8 @@ def verify_command(run: str, data: str, step: int | None, as_json: bool, quiet: 
     from pipeline.flow.verify import verify
 
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
-        judge = opened(options["validation"], options, listen) if options["validation"] else None
-        found = verify(engine, run, opened(data, options, listen), step, listen, judge)
+        source, judge = both_opened(data, options, listen)
+        found = verify(engine, run, source, step, listen, judge)
     failed = [finding for finding in found if not finding.holds]
     if as_json:
         steps = [asdict(finding) | {"holds": finding.holds} for finding in found]

@@ -59,7 +59,7 @@ def zero_based(indices: np.ndarray, indptr: np.ndarray, rules: ReadRules, origin
 class ReadRules:
     """How indices are read: ``base`` (None: 1 until a 0 is seen), how many features there may be, duplicates.
 
-    ``unlabelled`` rows are to be scored: they need no label.
+    ``unlabelled`` rows are to be scored: they need no label, and a weight that none can have counts as 1.
     """
 
     base: int | None = None
@@ -117,9 +117,11 @@ def make_block(
     refuse_missing(labels, origin, rules)
     if costs is None:
         costs = np.ones(n_rows)
-    bad_costs = np.flatnonzero(~((costs >= SMALLEST_COST) & (costs <= LARGEST_COST)))
-    if bad_costs.size:
-        row = int(bad_costs[0])
+    sound = (costs >= SMALLEST_COST) & (costs <= LARGEST_COST)
+    if rules.unlabelled:
+        costs = np.where(sound, costs, 1.0)
+    elif not sound.all():
+        row = int(np.argmin(sound))
         raise origin.error(row, _cost_problem(float(costs[row])))
     norms = np.empty(n_rows)
     lowest = -1 if rules.base is None else 0

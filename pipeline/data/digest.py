@@ -69,6 +69,11 @@ def digest_text(lanes: Lanes) -> str:
     return "{:016x}{:016x}".format(*lanes)
 
 
+def lanes_of(text: str) -> Lanes:
+    """Return what ``digest_text`` wrote down."""
+    return int(text[:16], 16), int(text[16:], 16)
+
+
 def join(parts: list[tuple[Lanes, int]]) -> Lanes:
     """Join the digests of consecutive parts, each given with its number of rows."""
 

@@ -102,9 +102,20 @@ def ingest(
         for item in inputs:
             named = Input(item) if isinstance(item, str) else item
             sources += named.open(plan.options) if isinstance(named, Input) else [named]
+        _refuse_columns(sources, plan.options)
         manifest = _Ingest(directory, sources, plan, listen).run()
         directory.finish(manifest)
     return manifest
+
+
+def _refuse_columns(sources: Sequence[Source], options: ReadOptions) -> None:
+    """Refuse to name columns where no file has any: who asks for a column of weights expects that it is read."""
+    if any(source.format in ("csv", "parquet") for source in sources):
+        return
+    for name in ("label_column", "weight_column", "ignore"):
+        if getattr(options, name) != getattr(ReadOptions, name):
+            problem = f"{sources[0].format} files have no columns with names"
+            raise DataError(f"{problem}; leave --{name.replace('_', '-')} out", path=sources[0].path)
 
 
 def _plan(spec: IngestSpec, old: Manifest | None) -> IngestSpec:
@@ -121,7 +132,12 @@ def _plan(spec: IngestSpec, old: Manifest | None) -> IngestSpec:
         )
     rules = spec.reading.rules
     if old.bias or old.columns is not None:
-        rules = replace(rules, features=old.features - (1 if old.bias else 0))
+        own = old.features - (1 if old.bias else 0)
+        if rules.features not in (None, own):
+            raise DataError(
+                f"--features {rules.features} differs from the data set's {own:,}; leave it out when appending"
+            )
+        rules = replace(rules, features=own)
     reading = replace(spec.reading, rules=rules, text_base=old.index_base)
     return replace(spec, bias=old.bias, reading=reading)
 

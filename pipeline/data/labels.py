@@ -32,7 +32,7 @@ def label_text(value: float | Decimal | str | bytes | None) -> str:
     if value is None:
         return ""
     if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
+        value = value.decode("utf-8", "backslashreplace")  # what is no text stays distinct
     if isinstance(value, str):
         value = value.strip()
         if not _NUMBER.fullmatch(value):

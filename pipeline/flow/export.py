@@ -1,7 +1,8 @@
 """A model for other programs: LIBLINEAR's text, arrays for scikit-learn, plain arrays. No pickle anywhere.
 
 LIBLINEAR's ``-B`` is our bias column: a last feature of constant value B. It reads a negative B as none; where ours is
-negative, both it and its weight change sign. The first of its two labels is the positive class.
+negative, both it and its weight change sign. The first of its two labels is the positive class. Where the features have
+names, scikit-learn gets them, and refuses a frame whose columns are others or stand in another order.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def load_sklearn(path: str | Path) -> Any:
             c, bias = float(stored["C"]), float(stored["bias"])
             fitted = {name: stored[name] for name in ("coef_", "intercept_", "classes_")}
             fitted["n_features_in_"] = int(stored["n_features_in_"])
+            if "feature_names_in_" in stored:
+                fitted["feature_names_in_"] = stored["feature_names_in_"].astype(object)
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
         raise RunError(f"{path}: no file of svmsieve export --as sklearn ({error}); export it again") from error
     found = LinearSVC(loss="hinge", C=c, fit_intercept=bias != 0, intercept_scaling=abs(bias) or 1.0)
@@ -67,21 +70,26 @@ def _write_liblinear(model: LinearModel, stream: BinaryIO, listen: Listener) -> 
 
 def _write_sklearn(model: LinearModel, stream: BinaryIO, listen: Listener) -> None:
     """Write what ``load_sklearn`` reads: the fitted attributes of a LinearSVC, and the parameters it stands for."""
-    whole = all(_INTEGER.fullmatch(name) for name in model.names)
-    np.savez(
-        stream,
-        coef_=model.weights[None, :],
-        intercept_=np.array([model.intercept]),
-        classes_=np.array([int(name) for name in model.names] if whole else model.names),
-        C=model.c,
-        n_features_in_=model.weights.size,
-        bias=model.bias,
-    )
+    whole = all(_INTEGER.fullmatch(name) and abs(int(name)) < 2**63 for name in model.names)
+    arrays: dict[str, Any] = {
+        "coef_": model.weights[None, :],
+        "intercept_": np.array([model.intercept]),
+        "classes_": np.array([int(name) for name in model.names] if whole else model.names),
+        "C": model.c,
+        "n_features_in_": model.weights.size,
+        "bias": model.bias,
+    }
+    if model.columns is not None:
+        arrays["feature_names_in_"] = np.array(model.columns)
+    np.savez(stream, **arrays)
 
 
 def _write_npz(model: LinearModel, stream: BinaryIO, listen: Listener) -> None:
-    """Write C, the weights (the last one is that of the bias column unless ``bias`` is 0), and the classes' names."""
-    np.savez(stream, c=model.c, w=model.w, bias=model.bias, labels=np.array(model.names))
+    """Write C, weights (the last is the bias column's unless ``bias`` is 0), and the names of classes and features."""
+    arrays: dict[str, Any] = {"c": model.c, "w": model.w, "bias": model.bias, "labels": np.array(model.names)}
+    if model.columns is not None:
+        arrays["columns"] = np.array(model.columns)
+    np.savez(stream, **arrays)
 
 
 WRITERS: dict[str, Callable[[LinearModel, BinaryIO, Listener], None]] = {

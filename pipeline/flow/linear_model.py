@@ -109,7 +109,8 @@ class LinearModel:
         if own > known:
             listen(Note(f"{data.path}: has {own:,} features, the model {known:,}; those beyond have weight 0"))
         if self.columns:
-            listen(Note(f"{data.path}: has no column names; its features are taken by position"))
+            fewer = f", and the model's last {known - own:,} are 0" if own < known else ""
+            listen(Note(f"{data.path}: has no column names; its features are taken by position{fewer}"))
         weights = np.zeros(own)
         shared = min(own, known)
         weights[:shared] = self.weights[:shared]

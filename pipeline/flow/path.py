@@ -3,7 +3,7 @@
     facts of all rows -> C_min, closed-form first point -> [next C -> step -> model on disk] ... -> best step
 
 What happens next depends only on the last finished step and the settings. So a run that was killed continues from its
-run directory and ends with the same models, to the bit, as one that was not.
+run directory and ends with the same models, to the bit, as one that was not, if the shards are the same.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from pipeline.flow.row_host import LocalHost, RowHost
 from pipeline.flow.run_directory import Run, StepView, open_run
 from pipeline.flow.run_writer import RunWriter, writing
 from pipeline.flow.score import best, scores
+from pipeline.flow.seen import said_of_seen
 from pipeline.flow.solve_held import Method
 from pipeline.flow.solve_rows import RowSolver
 from pipeline.flow.starts import Starts
@@ -74,6 +75,8 @@ def run_path(
         about["reference"] = [{"c": r.c, "fingerprint": r.fingerprint, "model": r.model.digest()} for r in references]
     if validation is not None:
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
+        if seen := said_of_seen({"data": about, "spec": spec.to_json()}, validation):
+            listen(Note(f"{validation.path}: {seen}"))
     with writing(out, spec, about, versions()) as writer:
         if writer.header["status"] != "finished":
             with MemoryMeter() as meter, threadpool_limits(limits=1):  # more BLAS threads, other bits

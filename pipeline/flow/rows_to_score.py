@@ -20,8 +20,8 @@ import numpy as np
 from pipeline.cores import available_cores
 from pipeline.data.assemble import Piece, join
 from pipeline.data.block import Block
-from pipeline.data.dataset import Shard
 from pipeline.data.digest import Lanes, digest_rows, fingerprint
+from pipeline.data.digest import join as join_digests
 from pipeline.data.ingest import IngestSpec, Input
 from pipeline.data.inputs import refuse_other_formats, resolve
 from pipeline.data.labels import KnownLabels
@@ -37,10 +37,9 @@ from pipeline.maths import csr
 class RowsToScore:
     """The rows that a path stands for, as ``model`` needs them. ``bytes`` is what there is to read.
 
-    They have no shards; what is said of them as a whole (``n_rows``, ``fingerprint``) is known once they were read.
+    ``files`` has the digest and the number of rows of each file that was read, in order; once that is all of them, what
+    is said of the rows as a whole (``n_rows``, ``fingerprint``) is known.
     """
-
-    shards: tuple[Shard, ...] = ()
 
     def __init__(
         self, model: LinearModel, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
@@ -59,23 +58,23 @@ class RowsToScore:
         self._check_columns()
         self.workers = spec.workers or available_cores()
         self.read, self.largest = 0, -1
-        self.digests: list[tuple[Lanes, int]] = []
+        self.files: list[tuple[Lanes, int]] = []
 
     def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield scores and signs (-1, +1, or 0 where the label says no class), part after part in row order."""
-        self.read, self.largest, self.digests = 0, -1, []
+        self.read, self.largest, self.files = 0, -1, []
         scorer = _Scorer(self.model, self.labels)
         with ThreadPoolExecutor(self.workers, "svmsieve-predict") as pool:
             for source in self.sources:
-                rows = 0
+                digests: list[tuple[Lanes, int]] = []
                 for block, part in in_order(pool, map(scorer.of, source.tasks()), ahead=self.workers + 1):
                     self.read += block.source_bytes
                     self.largest = max(self.largest, block.largest)
-                    self.digests.append((part.lanes, block.n_rows))
+                    digests.append((part.lanes, block.n_rows))
                     self.labels.count(block.labels)
-                    rows += block.n_rows
                     yield part.score, part.sign
-                if not rows:
+                self.files.append((join_digests(digests), sum(rows for _, rows in digests)))
+                if not self.files[-1][1]:
                     raise NoRowsError(
                         "no rows in the file; remove it from the list or write it again", path=source.path
                     )
@@ -83,13 +82,13 @@ class RowsToScore:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows read so far."""
-        return sum(rows for _, rows in self.digests)
+        """Number of rows in the files read so far."""
+        return sum(rows for _, rows in self.files)
 
     @property
     def fingerprint(self) -> str:
         """What the fingerprint of a data set of the rows read is, as far as the model's features and labels go."""
-        return fingerprint(self.digests, self.model.w.size)
+        return fingerprint(self.files, self.model.w.size)
 
     def _check_columns(self) -> None:
         """Say what is matched how, and refuse widths that cannot be: before anything is read."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from pipeline.spec import SCORES, PathSpec
 
 STATUS = ("running", "finished")
 MOST_ROWS, MOST_FEATURES = 2**62, 2**31  # of any data set
+_DIGEST = re.compile(r"[0-9a-f]{32}")
 
 Check = Callable[[Any], bool]
 
@@ -72,7 +74,11 @@ def _values(check: Check) -> Check:
 
 
 def _is_shard(x: Any) -> bool:
-    return isinstance(x, list) and len(x) == 2 and _is_text(x[0]) and _is_whole(x[1])
+    return isinstance(x, list) and len(x) == 2 and _is_digest(x[0]) and _is_whole(x[1])
+
+
+def _is_digest(x: Any) -> bool:
+    return _is_text(x) and _DIGEST.fullmatch(x) is not None
 
 
 def _is_reference(x: Any) -> bool:

@@ -118,7 +118,11 @@ class Run:
         return self.steps[number]
 
     def at(self, c: float | None, listen: Listener = silent) -> StepView:
-        """Return the step with this C, or the best one; a C between two steps belongs to the one before."""
+        """Return the step with this C, or the best one.
+
+        A C as tables and lists show it, in four digits or six, is that of the step shown so. Any other between two
+        steps, or beyond the last, belongs to the one before, and a note says so.
+        """
         if not self.is_finished:
             listen(Note(f"{self.path}: the run is not finished; it has {len(self.steps)} steps so far"))
         if c is None:
@@ -126,10 +130,13 @@ class Run:
         self._check_steps()
         if not (math.isfinite(c) and c > 0):
             raise RunError(f"{self.path}: C is a positive finite number, not {c!r}; there are {self._all_c()}")
-        exact = [step for step in self.steps if abs(step.c - c) <= 1e-12 * c]
-        below = exact or [step for step in self.steps if step.c <= c]
+        meant = [step for step in self.steps if _is_shown_as(step.c, c)]
+        if meant:
+            return min(meant, key=lambda step: abs(step.c - c))
+        below = [step for step in self.steps if step.c <= c]
         if not below:
-            raise RunError(f"{self.path}: there is no model for C = {c:g}; the smallest C is {self.steps[0].c:g}")
+            raise RunError(f"{self.path}: there is no model for C = {c:g}; the smallest C is {self.steps[0].c:.6g}")
+        listen(Note(f"{self.path}: no step has C = {c!r}; the one before it has {below[-1].c:.6g}"))
         return below[-1]
 
     def _all_c(self) -> str:
@@ -146,6 +153,10 @@ class Run:
         said = self.header["n_steps"] if self.header["status"] == "finished" else count
         if count != said:
             raise RunError(f"{self.path}: has {count} steps of {said}; run the same svmsieve path again")
+
+
+def _is_shown_as(exact: float, c: float) -> bool:
+    return abs(exact - c) <= 1e-12 * c or c in (float(f"{exact:.6g}"), float(f"{exact:.4g}"))
 
 
 def stored_spec(path: str | Path) -> PathSpec | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import RunError
+from pipeline.errors import RunError, shown
 from pipeline.files import locked, remove_folder, write_json
 from pipeline.flow.chain import CHAIN, MODEL, foundation, is_chained, link, sealed
 from pipeline.flow.model_file import StoredModel, write_model
@@ -150,6 +150,9 @@ def _matching_header(folder: Path, spec: PathSpec, data: dict[str, Any], version
     header = read_header(folder)
     if header["data"]["fingerprint"] != data["fingerprint"]:
         raise RunError(f"{folder}: was made from other data ({header['data']['path']}); {afresh}")
+    renamed = _renamed(header["data"], data)
+    if renamed:
+        raise RunError(f"{folder}: was made from the same numbers under other names ({renamed}); {afresh}")
     changed = spec.difference(PathSpec.from_json(header["spec"]))
     if changed:
         raise RunError(f"{folder}: was made with other settings ({changed}); {afresh}")
@@ -159,6 +162,18 @@ def _matching_header(folder: Path, spec: PathSpec, data: dict[str, Any], version
     if header["status"] != "finished":
         _expect_same_versions(folder, header, versions)
     return header
+
+
+def _renamed(then: dict[str, Any], now: dict[str, Any]) -> str:
+    """Say what the same numbers (a fingerprint has nothing else) were called then and are called now; else nothing."""
+    if then["bias"] != now["bias"]:
+        return f"bias {then['bias']:g}, now {now['bias']:g}"
+    for side in ("negative", "positive"):
+        old, new = (item["labels"][side] for item in (then, now))
+        if old != new:
+            return f"{side} label {shown(', '.join(old))}, now {shown(', '.join(new))}"
+    pairs = zip(then.get("columns") or (), now.get("columns") or (), strict=False)  # either may have no names
+    return next((f"column {shown(old)}, now {shown(new)}" for old, new in pairs if old != new), "")
 
 
 def changed_versions(header: dict[str, Any], versions: dict[str, str]) -> str:

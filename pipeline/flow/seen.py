@@ -1,7 +1,9 @@
 """Which rows of a data set a run was trained on: scores on those say nothing about rows to come.
 
-run.json has the fingerprint of the training data and the digest of each of its shards. Rows that came by another way
-(one by one, in other shards, a copy in another file) are not recognised unless all rows are the same.
+run.json has the fingerprint of the training data and the digest of each of its shards. Known are the same rows as a
+whole, shards that are the same, and files that became whole shards (each was ingested, appended or taken in by a night
+on its own). Rows that came by another way (some of a file, in another order, with other weights or without labels) are
+not recognised.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.data.dataset import Dataset
+from pipeline.data.digest import Lanes, join, lanes_of
 from pipeline.flow.rows_to_score import RowsToScore
 from pipeline.spec import PathSpec
 
@@ -18,8 +21,24 @@ def rows_seen(header: dict[str, Any], data: Dataset | RowsToScore) -> int:
     about = header["data"]
     if about["fingerprint"] == data.fingerprint:
         return data.n_rows
-    known = {digest for digest, _ in about.get("shards", ())}  # runs of older versions have none
-    return sum(shard.n_rows for shard in data.shards if shard.digest in known)
+    shards = about.get("shards", ())  # runs of older versions have none
+    if isinstance(data, RowsToScore):
+        known = [(lanes_of(digest), rows) for digest, rows in shards]
+        return sum(rows for lanes, rows in data.files if _follow_each_other(known, lanes, rows))
+    digests = {digest for digest, _ in shards}
+    return sum(shard.n_rows for shard in data.shards if shard.digest in digests)
+
+
+def _follow_each_other(shards: list[tuple[Lanes, int]], lanes: Lanes, rows: int) -> bool:
+    """Whether some shards, one after the other, have just these rows."""
+    for first in range(len(shards)):
+        end, count = first, 0
+        while count < rows and end < len(shards):
+            count += shards[end][1]
+            end += 1
+        if count == rows and join(shards[first:end]) == lanes:
+            return True
+    return False
 
 
 def said_of_seen(header: dict[str, Any], data: Dataset | RowsToScore) -> str:

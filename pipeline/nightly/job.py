@@ -40,6 +40,7 @@ READING: dict[str, Callable[[Any], Any]] = {
     "duplicates": one_of("error", "sum"),
     "label_column": text,
     "weight_column": text,
+    "ignore": texts,
     "rows_per_shard": whole(1),
     "shard_size": size,
     "max_line": size,

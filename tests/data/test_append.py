@@ -101,6 +101,7 @@ def test_the_bias_column_is_kept(tmp_path, out_with_bias):
     assert read_manifest(out_with_bias).features == 4
 
 
+FOUR = ReadOptions(rules=ReadRules(features=4))
 # (lines, options, message) of appends to the data set without and with a bias
 NEVER = {
     "an unknown label": (["1 1:1", "3 1:1"], {}, r"b\.svm: label 3 is new: this data set has 1, 2"),
@@ -111,6 +112,7 @@ NEVER = {
 NEVER_WITH_BIAS = {
     "the bias column's index": (["1 4:1"], {}, "line 1: index 4 is beyond the 3 features"),
     "an index beyond the bias": (["1 1:1", "2 9:1"], {}, "line 2: index 9 is beyond the 3 features"),
+    "other features": (["1 1:1"], {"reading": FOUR}, "--features 4 differs from the data set's 3; leave it out"),
     "another bias": (["1 1:1"], {"bias": 1.0}, "--bias 1 differs from the data set's 0.5"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from pipeline.data.block import ReadRules
@@ -11,7 +12,7 @@ from pipeline.data.sources.base import ReadOptions
 from pipeline.errors import DataError
 from pipeline.flow.fit import fit_path
 from tests.flow.runs import command, sparse_rows
-from tests.formats import write_csv, write_parquet_columns, write_svmlight
+from tests.formats import Table, write_csv, write_npz, write_parquet_columns, write_svmlight
 
 pytestmark = pytest.mark.attack
 TABLE = sparse_rows()
@@ -105,6 +106,19 @@ def test_options_for_the_files_beside_shards(capsys, words, tmp_path):
     assert REFUSED["--features 7"] in err
 
 
+def test_verify_reads_the_files_beside_shards_as_path_did(capsys, home, tmp_path):
+    """The label's column is the file's, and what indices count from is what it is in the shards."""
+    zero = write_svmlight(tmp_path / "zero.svm", TABLE, base=0)
+    later = Table(np.where(np.arange(12) == 0, 0, TABLE.x), TABLE.y, TABLE.costs)  # no index 0 that would tell
+    judge = write_svmlight(tmp_path / "judge.svm", later, base=0)
+    ingest([str(zero)], tmp_path / "zero", IngestSpec())
+    words = ["--validation", judge, "--duplicates", "sum", "-q"]
+    assert command(capsys, "path", tmp_path / "zero", "--out", tmp_path / "run", "--grid", 1, *words)[0] == 0
+    code, out, err = command(capsys, "verify", tmp_path / "run", tmp_path / "zero", *words)
+    assert (code, err) == (0, "")
+    assert "1 certificate holds" in out
+
+
 def test_a_directory_of_parquet_is_not_read_as_something_else(capsys, tmp_path):
     (tmp_path / "table").mkdir()
     write_parquet_columns(tmp_path / "table" / "a.parquet", TABLE)
@@ -113,3 +127,18 @@ def test_a_directory_of_parquet_is_not_read_as_something_else(capsys, tmp_path):
     assert code == 1
     assert "a directory is read as Parquet, not as csv; name its files, or DIR/*.csv" in err
     assert command(capsys, "datasets", "describe", tmp_path / "table", "--format", "parquet", "-q")[0] == 0
+
+
+@pytest.mark.parametrize("option", ["--label-column clicked", "--weight-column cost", "--ignore f1"])
+@pytest.mark.parametrize("write", [write_svmlight, write_npz])
+def test_columns_are_not_asked_of_files_that_have_none(capsys, tmp_path, write, option):
+    """Costs that were asked for and never read would be another model."""
+    path = write(tmp_path / ("rows.npz" if write is write_npz else "rows.svm"), TABLE)
+    words = [path, "--out", tmp_path / "out", "-q"]
+    for verb in (["ingest", *words], ["path", *words, "--grid", 1]):
+        code, out, err = command(capsys, *verb, *option.split())
+        assert (code, out) == (1, "")
+        assert f"files have no columns with names; leave {option.split()[0]} out" in err
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    beside = write_csv(tmp_path / "more.csv", TABLE)
+    assert command(capsys, "ingest", beside, *words, "--ignore", "nosuch")[0] == 0

@@ -44,6 +44,16 @@ def test_every_label_has_one_spelling(text, spellings):
     assert [label_text(spelling) for spelling in spellings] == [text] * len(spellings)
 
 
+@pytest.mark.attack
+def test_labels_that_are_no_text_stay_distinct(tmp_path):
+    assert [label_text(label) for label in (b"\xfe", b"\xff", b"a\xff")] == ["\\xfe", "\\xff", "a\\xff"]
+    pq.write_table(pa.table({"label": [b"\xfe", b"\xff"], "a": [1.0, 2.0]}), tmp_path / "a.parquet")
+    assert open_dataset(tmp_path / "a.parquet").labels.positive == ("\\xff",)
+    (tmp_path / "a.svm").write_bytes(b"l\xfe 1:1\nl\xff 1:2\n")
+    with pytest.raises(DataError, match="is no label"):
+        open_dataset(tmp_path / "a.svm")
+
+
 @pytest.mark.parametrize(
     "array",
     [

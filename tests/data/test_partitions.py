@@ -98,10 +98,35 @@ def test_a_missing_value_in_a_folder_is_refused(tmp_path):
         ("t/x=nan/y=__HIVE_DEFAULT_PARTITION__/a.parquet", {"x": "nan", "y": None}),
         ("t/own=3/a.parquet", {}),
         ("t/=3/a==b/year=2024.parquet", {"a": "=b"}),
+        ("run=3/t/a.parquet", {}),
+        ("run=3/t/k=1/a.parquet", {"k": 1.0}),
+        ("k=1/../t/a.parquet", {}),
+        ("k=1/own=2/k=3/a.parquet", {"k": 3.0}),
+        ("label=01/a.parquet", {"label": "01"}),
     ],
 )
 def test_what_folder_names_say(path, expected):
-    assert dict(partitions_of(path, ["own"]).values) == expected
+    assert dict(partitions_of(path, ["own"], "label").values) == expected
+
+
+def test_columns_do_not_depend_on_where_one_stands(tmp_path, monkeypatch):
+    """A table in a folder that looks like a partition's is the same table from inside and from outside."""
+    table = hive(tmp_path, COLUMNS, ["year", "month"], "run=3/table")
+    for stand, path in (
+        (tmp_path, "run=3/table"),
+        (table, "."),
+        (table / "year=2024", "../../table"),
+        (table / "year=2024", "month=1"),
+        (table / "year=2024" / "month=2", "."),
+    ):
+        monkeypatch.chdir(stand)
+        assert open_dataset(path).columns == ("a", "year", "month"), path
+
+
+def test_labels_in_folders_keep_every_digit(tmp_path):
+    columns = {"label": [2**53, 2**53 + 1] * 2, "a": [1.0, 2.0, 3.0, 4.0]}
+    data = both_ways(hive(tmp_path, columns, ["label"]), tmp_path / "out")
+    assert (data.labels.negative, data.labels.positive) == (("9007199254740992",), ("9007199254740993",))
 
 
 INDEXED = {

@@ -132,6 +132,32 @@ def test_a_c_that_cannot_be(plain, capsys, tmp_path, c):
     assert "C is a positive finite number" in err
 
 
+def test_a_c_that_was_read_off_is_that_step(data, capsys, tmp_path):
+    """Tables show four digits and lists six: rounded down, C would belong to the step before."""
+    run = pipeline.fit_path(data, out=tmp_path / "run", epsilon=0.03, c_max=10, scheduler="inline")
+    notes = []
+    for step in run.steps:
+        for digits in (4, 6, 17):
+            assert run.at(float(f"{step.c:.{digits}g}"), notes.append).step == step.step
+    assert notes == []
+    assert sum(float(f"{step.c:.6g}") < step.c for step in run.steps) > 5
+
+
+def test_steps_that_look_alike_are_told_apart(data):
+    run = pipeline.fit_path(data, grid=(1.00001, 1.00002, 1.00004), scheduler="inline")
+    assert [run.at(c).step for c in (1.00001, 1.00002, 1.00004, 1.0)] == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize(("c", "before"), [(0.5, 0.1), (9.99, 1), (1e9, 10)])
+@pytest.mark.parametrize("verb", ["predict", "export"])
+def test_a_c_that_no_step_has_is_mentioned(plain, data, capsys, tmp_path, verb, c, before):
+    words = [plain.path, *([data.path] if verb == "predict" else []), "--out", tmp_path / "out.npz", "--c", c]
+    code, out, err = command(capsys, verb, *words)
+    assert code == 0
+    assert f"no step has C = {float(c)!r}; the one before it has {before:g}" in err.splitlines()[0]
+    assert f"(C = {before:g})" in out
+
+
 def test_many_c_are_listed_in_a_few_words(data):
     run = pipeline.fit_path(data, grid=np.geomspace(1e-3, 1, 20), scheduler="inline")
     with pytest.raises(RunError, match=r"\.\.\., 1 \(20 in all\)$") as caught:
@@ -294,6 +320,34 @@ def test_a_run_begun_with_other_versions_is_not_continued(plain, data, capsys, t
     (finished / "models" / "000003.npz").unlink()
     assert "was begun with numpy 1.0" in command(capsys, *words, "--out", finished)[2]
     assert command(capsys, *words, "--out", tmp_path / "half")[0] == 0
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("header", "bias", "said"),
+    [
+        ("label,a,b", 0, ""),
+        ("label,b,a", 0, "(column 'a', now 'b')"),
+        ("label,a,c", 0, "(column 'b', now 'c')"),
+        ("label,a", 1, "(bias 0, now 1)"),
+    ],
+)
+def test_the_same_numbers_under_other_names_are_another_run(capsys, tmp_path, header, bias, said):
+    """A fingerprint is of numbers; who asks for the same run on a table with other names would get the old names."""
+    rows = [f"{k % 2},{k % 7}.5,1" for k in range(20)]
+    (tmp_path / "a.csv").write_text("\n".join(["label,a,b", *rows]) + "\n")
+    width = header.count(",") + 1
+    (tmp_path / "b.csv").write_text("\n".join([header, *(",".join(row.split(",")[:width]) for row in rows)]) + "\n")
+    words = ["--out", tmp_path / "run", "--grid", 1, "--memory", "1GB", "-q"]
+    assert command(capsys, "path", tmp_path / "a.csv", *words)[0] == 0
+    code, _, err = command(capsys, "path", tmp_path / "b.csv", "--bias", bias, *words)
+    assert (code, said in err) == (1 if said else 0, True)
+    assert not said or "was made from the same numbers under other names" in err
+    relabelled = (tmp_path / "a.csv").read_text().replace("\n1,", "\nspam,")
+    (tmp_path / "c.csv").write_text(relabelled)
+    assert "(positive label '1', now 'spam')" in command(capsys, "path", tmp_path / "c.csv", *words)[2]
 
 
 # A step as an object

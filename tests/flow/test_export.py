@@ -9,6 +9,7 @@ from pathlib import Path
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from dask_ml.wrappers import ParallelPostFit
@@ -85,6 +86,7 @@ def test_liblinear_has_integer_labels(tmp_path, names, written):
     assert all(f"{names[1]} is written as 1 and {names[0]} as -1" in note.text for note in notes)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # as after fitting a frame
 @pytest.mark.parametrize("bias", [0.0, 1.0, -2.0])
 @pytest.mark.parametrize("labels", [(0, 1), ("ham", "spam")], ids=str)
 def test_scikit_learn_predicts_what_we_predict(tmp_path, labels, bias):
@@ -142,6 +144,28 @@ def test_load_sklearn_refuses_other_files(made, tmp_path, content):
     for name in (path, tmp_path / "nowhere.npz"):
         with pytest.raises(RunError, match=r"npz: no file of svmsieve export --as sklearn \(.*; export it again"):
             load_sklearn(name)
+
+
+@pytest.mark.attack
+def test_scikit_learn_knows_the_columns_by_name(tmp_path):
+    """By position, a frame with its columns in another order would be predicted as something else."""
+    one = trained(tmp_path, labels=("ham", "spam"))  # by way of CSV: the features have names
+    export(model_of(one.run), tmp_path / "svm.npz", "sklearn")
+    export(model_of(one.run), tmp_path / "plain.npz", "npz")
+    names = [f"f{j}" for j in range(12)]
+    assert np.load(tmp_path / "plain.npz")["columns"].tolist() == names
+    svm, frame = load_sklearn(tmp_path / "svm.npz"), pd.DataFrame(one.table.x, columns=names)
+    close(svm.decision_function(frame), our_scores(one))
+    with pytest.raises(ValueError, match="must be in the same order"):
+        svm.predict(frame[names[::-1]])
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("labels", [(10**30, 10**30 + 1), (-1, 2**63)], ids=str)
+def test_labels_beyond_64_bits_are_text_to_scikit_learn(tmp_path, labels):
+    model = LinearModel(tmp_path, 0, 1.0, np.ones(2), 0.0, *((str(label),) for label in labels))
+    export(model, tmp_path / "svm.npz", "sklearn")
+    assert load_sklearn(tmp_path / "svm.npz").classes_.tolist() == [str(label) for label in labels]
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,7 @@ HEADERS = {
     "rows that are text": header(data__rows="60"),
     "features without end": header(data__features=2**40),
     "shards that are numbers": header(data__shards=[1, 2]),
+    "a shard's digest that is none": header(data__shards=[["digest", 60]]),
     "a status that nobody knows": header(status="almost"),
     "steps that cannot be counted": header(n_steps="two"),
     "more steps than there are": header(n_steps=7),

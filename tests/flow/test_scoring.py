@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import pipeline
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest import IngestSpec, ingest, reading_spec
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, RunError, SpecError
 from pipeline.flow.fit import fit_path
@@ -40,7 +40,10 @@ def write_table(path: Path, columns: dict[str, list]) -> Path:
     else:
         lines = [
             ",".join(columns),
-            *(",".join("" if v is None else str(v) for v in row) for row in zip(*columns.values(), strict=True)),
+            *(
+                ",".join("" if v is None else f'"{v}"' if "," in str(v) else str(v) for v in row)
+                for row in zip(*columns.values(), strict=True)
+            ),
         ]
         path.write_text("\n".join(lines) + "\n")
     return path
@@ -112,6 +115,17 @@ def test_a_missing_column_is_named_and_others_are_reported(tmp_path, inline, nam
     score, _ = scored(inline, named, path, notes.append)
     np.testing.assert_allclose(score, expected(named), rtol=1e-12, atol=1e-14)
     assert [note.text for note in notes] == [f"{path}: columns the model does not know are ignored: comment"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_options_that_speak_of_the_models_own_columns(tmp_path, inline, named, suffix):
+    path = write_table(tmp_path / f"rows{suffix}", named_columns())
+    with pytest.raises(DataError, match=r"column f3 is one that the model needs; leave --ignore f3 out"):
+        scored(inline, named, path, spec=reading_spec(ignore=["f3"]))
+    for spec in (reading_spec(label_column="f3"), reading_spec(weight_column="f3")):
+        score, truth = scored(inline, named, path, spec=spec)
+        np.testing.assert_allclose(score, expected(named), rtol=1e-12, atol=1e-14)
+        assert set(truth) == {None}
 
 
 def test_names_are_kept_in_the_run_and_taken_from_the_data_of_older_runs(home, tmp_path, named, bare, inline):
@@ -224,6 +238,13 @@ def test_rows_without_names_are_matched_by_position_and_counted(tmp_path, inline
     assert "has 7 features, the model 12; the missing ones are 0" in notes[0].text
 
 
+def test_shards_without_names_that_are_narrower_than_a_named_model(tmp_path, inline, named):
+    few = write_npz(tmp_path / "few.npz", Table(TABLE.x[:, :7], TABLE.y, TABLE.costs))
+    notes = []
+    list(predict(inline, named, pipeline.open_dataset(few), notes.append))
+    assert "its features are taken by position, and the model's last 5 are 0" in notes[0].text
+
+
 def test_indices_count_from_what_they_counted_from_in_training(tmp_path, inline):
     """A file without index 0 does not say that its indices count from 0: the run does."""
     ingest([str(write_svmlight(tmp_path / "zero.svm", TABLE, base=0))], tmp_path / "shards", IngestSpec())
@@ -256,10 +277,66 @@ def test_rows_that_were_trained_on_are_known_by_their_fingerprint(home, tmp_path
     for run, name in ((named, "rows.csv"), (bare, "rows.svm")):
         data = RowsToScore(model_of(run), home / name)
         assert len(list(predict(inline, run, data))) == 1
-        assert (data.n_rows, data.fingerprint, data.shards) == (60, run.header["data"]["fingerprint"], ())
+        assert (data.n_rows, data.fingerprint) == (60, run.header["data"]["fingerprint"])
     data = RowsToScore(model_of(bare), write_svmlight(tmp_path / "new.svm", sparse_rows(seed=1)))
     list(predict(inline, bare, data))
     assert data.fingerprint != bare.header["data"]["fingerprint"]
+
+
+WEIGHTED = {
+    "csv": write_csv,
+    "npz": write_npz,
+    "columns.parquet": write_parquet_columns,
+    "parquet": write_parquet_lists,
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_rows_with_weights_that_were_trained_on_are_known(capsys, tmp_path, name):
+    table = Table(TABLE.x, TABLE.y, np.arange(60) % 3 + 0.5)
+    path = WEIGHTED[name](tmp_path / f"rows.{name}", table)
+    ingest([str(path)], tmp_path / "shards", IngestSpec())
+    fit_path(tmp_path / "shards", out=tmp_path / "run", grid=(1.0,), scheduler="inline")
+    code, out, _ = command(capsys, "predict", tmp_path / "run", path, "--out", tmp_path / "p.parquet", "-q")
+    assert code == 0
+    assert "the run was trained on these rows: scores on new rows will be lower" in out
+    WEIGHTED[name](path, Table(TABLE.x, TABLE.y, np.ones(60)))
+    assert "trained on" not in command(capsys, "predict", tmp_path / "run", path, "--out", tmp_path / "p.parquet")[1]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_weights_that_none_can_have_do_not_matter_to_rows_to_be_scored(tmp_path, inline, named, suffix):
+    path = write_table(tmp_path / f"rows{suffix}", named_columns(weight=[None, 0.0, -1.0, 1e200] * 15))
+    np.testing.assert_allclose(scored(inline, named, path)[0], expected(named), rtol=1e-12, atol=1e-14)
+    write_table(path, named_columns(weight=["heavy", "1,5", "", "2x", " 1", "-", "nan", "1e400", "1\u0661", "."] * 6))
+    np.testing.assert_allclose(scored(inline, named, path)[0], expected(named), rtol=1e-12, atol=1e-14)
+
+
+def test_files_that_were_appended_are_known_among_others(capsys, tmp_path):
+    """Each became shards of its own, one or several."""
+    tables = [sparse_rows(n, seed=n) for n in (20, 50, 30)]
+    paths = [write_svmlight(tmp_path / f"rows-{k}.svm", table) for k, table in enumerate(tables)]
+    for path in paths[:2]:
+        spec = reading_spec(features=12, append=path != paths[0], rows_per_shard=20)
+        ingest([str(path)], tmp_path / "shards", spec)
+    fit_path(tmp_path / "shards", out=tmp_path / "run", grid=(1.0,), scheduler="inline")
+    words = ["predict", tmp_path / "run", "--out", tmp_path / "p.parquet", "-q"]
+    for path, known in (
+        (paths[0], "these rows"),
+        (paths[1], "these rows"),
+        (f"{tmp_path}/*.svm", "70 of the 100 rows"),
+    ):
+        assert f"the run was trained on {known}: " in command(capsys, *words, path)[1]
+    assert "trained on" not in command(capsys, *words, paths[2])[1]
+
+
+def test_validation_data_that_were_trained_on_are_mentioned(capsys, home, tmp_path):
+    words = ["path", home / "bare-shards", "--grid", 1, "--out"]
+    said = "the run was trained on these rows: scores on new rows will be lower"
+    assert said in command(capsys, *words, tmp_path / "a", "--validation", home / "rows.svm")[2]
+    other = write_svmlight(tmp_path / "other.svm", sparse_rows(seed=5))
+    code, _, err = command(capsys, *words, tmp_path / "b", "--validation", other)
+    assert (code, "trained on" in err) == (0, False)
 
 
 def test_the_command_judges_what_it_can(capsys, home, tmp_path, monkeypatch):

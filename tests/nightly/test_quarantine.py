@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.nightly import arrivals, days, intake, listing
@@ -238,6 +241,22 @@ def test_hive_folders_are_looked_into(begun):
     assert (line["rows"], len(line["files"]["added"]), line["files"]["left_out"]) == (120, 2, [])
     begun.arrive(12)
     assert begun.night(12)["rows"] == 40
+
+
+def test_tables_in_folders_by_date(tmp_path):
+    """The folder's date is the file's day; as a column of the table it is text, and the job may ignore it."""
+    ignoring = SETTINGS.replace("reading: {features: 8}", "reading: {ignore: date}")
+    made = Nightly(tmp_path, ignoring)
+    for number in (0, 1):
+        folder = tmp_path / "incoming" / f"date={day(number)}"
+        folder.mkdir()
+        y, *x = np.array([[word.rpartition(":")[2] for word in line.split()] for line in rows(number).splitlines()]).T
+        pq.write_table(
+            pa.table({"label": y} | {f"f{k}": v.astype(float) for k, v in enumerate(x)}), folder / "a.parquet"
+        )
+    line = made.night(1)
+    assert (line["status"], line["rows"], line["features"], line["files"]["left_out"]) == ("published", 80, 8, [])
+    assert made.night(11)["rows"] == 40
 
 
 def test_a_pattern_may_name_hive_folders(begun):

@@ -8,17 +8,27 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from pipeline.data.block import Block, Origin, ReadRules, make_block, refuse_missing, zero_based
+from pipeline.data.decimals import NUMBER
 from pipeline.data.labels import RawLabels
-from pipeline.data.sources.layout import Layout, is_number, not_numeric
+from pipeline.data.sources.layout import Layout, is_number, is_text, not_numeric
 from pipeline.errors import DataError
+
+_WHOLLY_A_NUMBER = f"^{NUMBER}$"
 
 
 def block_of(batch: pa.RecordBatch | pa.Table, layout: Layout, origin: Origin, rules: ReadRules) -> Block:
     """Turn a batch into a block."""
     labels = labels_of(batch, layout, origin, rules)
-    costs = _numbers(_flat(batch.column(layout.weight)), layout.weight, origin) if layout.weight is not None else None
+    costs = _costs(batch, layout.weight, origin, rules) if layout.weight is not None else None
     csr = _dense(batch, layout.features, origin) if layout.features is not None else _lists(batch, origin, rules)
     return make_block(origin, labels, csr, rules, costs)
+
+
+def _costs(batch: pa.RecordBatch | pa.Table, name: str, origin: Origin, rules: ReadRules) -> np.ndarray:
+    column = _flat(batch.column(name))
+    if rules.unlabelled and is_text(column.type):  # from a CSV file
+        column = pc.if_else(pc.match_substring_regex(column, _WHOLLY_A_NUMBER, ignore_case=True), column, "1")
+    return _numbers(column.cast(pa.float64(), safe=False).fill_null(1) if rules.unlabelled else column, name, origin)
 
 
 def _dense(

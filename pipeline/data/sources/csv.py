@@ -79,6 +79,8 @@ class CsvSource:
         types = {name: pa.float64() for name in self.layout.names}
         if self.layout.label is not None:
             types[self.layout.label] = pa.string()
+        if self.layout.weight is not None and self.rules.unlabelled:
+            types[self.layout.weight] = pa.string()  # of rows to be scored it may be anything
         return pacsv.ConvertOptions(column_types=types, include_columns=self.layout.names, strings_can_be_null=True)
 
     def _reading(self, block_bytes: int, done: int) -> pacsv.ReadOptions:
@@ -88,8 +90,8 @@ class CsvSource:
         )
 
     def _schema(self) -> pa.Schema:
-        """Return the header as a schema that takes every column but the label for a number."""
-        label = self.options.label_column
+        """Return the header as a schema that takes every column but the label, unless it is a feature, for a number."""
+        label = None if self.options.label_column in (self.options.wanted or ()) else self.options.label_column
         return pa.schema([(name, pa.string() if name == label else pa.float64()) for name in self.names])
 
     def _translated(self, text: str) -> DataError:

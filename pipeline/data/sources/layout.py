@@ -2,7 +2,8 @@
 
 To train on, every column is a feature but label, weight, those to be ignored, and what a writer of Parquet kept as its
 row index. To be scored by a model with named features, the features are the model's columns, wherever they stand; a
-missing one is an error, others are left aside, and there need be no label.
+missing one is an error, others are left aside, and there need be no label. A weight tells no more of them than whether
+they were trained on.
 """
 
 from __future__ import annotations
@@ -103,6 +104,11 @@ def _to_score(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
         if missing:
             what = "column" if len(missing) == 1 else "columns"
             raise DataError(f"no {what} {listed(missing)}, which the model needs; add what is missing", path=path)
+        needed = [name for name in options.ignore if name in set(wanted)]
+        if needed:
+            raise DataError(
+                f"column {needed[0]} is one that the model needs; leave --ignore {needed[0]} out", path=path
+            )
         features = wanted
         label = None if label in wanted else label
         _check_numeric(schema, features, path)
@@ -110,7 +116,15 @@ def _to_score(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
         _check_label(schema.field(label).type, path, options)
     known = {label, options.weight_column, *(features or ("indices", "values"))}
     known |= {*index_columns(schema), *options.ignore}
-    return Layout(label, None, features, tuple(name for name in names if name not in known))
+    extra = tuple(name for name in names if name not in known)
+    return Layout(label, _weight_to_score(schema, features, options), features, extra)
+
+
+def _weight_to_score(schema: pa.Schema, features: tuple[str, ...] | None, options: ReadOptions) -> str | None:
+    """Return the column with the weights, if there is one with numbers that is neither a feature nor to be ignored."""
+    name = options.weight_column
+    aside = name not in schema.names or name in (features or ()) or name in options.ignore
+    return None if aside or not is_number(schema.field(name).type) else name
 
 
 def index_columns(schema: pa.Schema) -> set[str]:

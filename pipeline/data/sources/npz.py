@@ -50,8 +50,7 @@ class NpzSource:
             if shape.length != 2:
                 raise DataError(f"'shape' has {shape.length} entries, not 2; write the matrix again", path=path)
             n_rows, n_features = shape.read(2).tolist()
-            wanted = ("data", "indices", "indptr", *([] if self.rules.unlabelled else ["weight"]), "y")
-            self.members = tuple(name for name in wanted if name in names)
+            self.members = tuple(name for name in (*NEEDED, "weight") if name in names and name != "shape")
         self.n_rows: int = n_rows
         self.n_features: int | None = n_features
         if n_rows < 0 or not 1 <= n_features <= LARGEST_FEATURES:

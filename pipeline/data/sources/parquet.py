@@ -63,7 +63,7 @@ class ParquetSource:
         with open_binary(path) as stream:
             file = open_parquet(stream, path)
             schema = file.schema_arrow
-            partitions = partitions_of(path, schema.names)
+            partitions = partitions_of(path, schema.names, options.label_column)
             self.layout = layout_of(partitions.schema(schema), path, options)
             self.group_rows = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
             self.entries = [0] * len(self.group_rows)

@@ -1,13 +1,17 @@
 """Hive partitions: the columns that stand in the folder names of a Parquet file, ``year=2024/month=1/part.parquet``.
 
 Whoever writes such a table leaves those columns out of the files. Here they come back, after the file's own columns:
-numbers where the folder's value is one, else text, which is refused as any other text column is. A file that has a
-column of that name itself keeps its own.
+numbers where the folder's value is one, else text, which is refused as any other text column is; labels are always
+text, as in a CSV file, and keep every digit. A file that has a column of that name itself keeps its own.
+
+Such folders stand right above the file, one in the other. What stands further up (``run=3/table/part.parquet``) is
+where the table lies, not what is in it; and where the user stands when he names the file makes no difference.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -47,21 +51,24 @@ class Partitions:
         return batch
 
 
-def partitions_of(path: str, own: list[str]) -> Partitions:
-    """Return the columns in the folder names of a path, but for those that the file has itself."""
-    inner = path.partition("::")[0].partition("://")[2] if is_url(path) else path
+def partitions_of(path: str, own: list[str], label: str = "") -> Partitions:
+    """Return the columns in the names of the folders right above a file, but for those that the file has itself."""
+    inner = path.partition("::")[0].partition("://")[2] if is_url(path) else os.path.abspath(path)  # noqa: PTH100
     found: dict[str, float | str | None] = {}
-    for folder in re.split(r"[/\\]", inner)[:-1]:
+    for folder in reversed(re.split(r"[/\\]", inner)[:-1]):
         match = _FOLDER.fullmatch(folder)
-        if match and unquote(match[1]) not in own:
-            found[unquote(match[1])] = _value(unquote(match[2]))
-    return Partitions(tuple(found.items()))
+        if match is None:
+            break
+        name, text = map(unquote, match.groups())
+        if name not in own:
+            found.setdefault(name, _value(text, name == label))
+    return Partitions(tuple(reversed(found.items())))
 
 
-def _value(text: str) -> float | str | None:
+def _value(text: str, is_label: bool) -> float | str | None:
     if text in ("", _NOTHING):
         return None
-    number = float(text) if _NUMBER.fullmatch(text) else math.nan
+    number = float(text) if not is_label and _NUMBER.fullmatch(text) else math.nan
     return number if math.isfinite(number) else text
 
 
