@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from pipeline.cli.options import Local
 from pipeline.cli.progress import counted
 from pipeline.cli.table import say, table
 
@@ -44,7 +45,7 @@ def store() -> None:
 @click.argument("folder", metavar="STORE")
 @click.option("--max-age", type=Age(), metavar="AGE", help="A published model older than this (36h) is stale.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--metrics", metavar="FILE", help="Write a Prometheus text file, too.")
+@click.option("--metrics", type=Local(), metavar="FILE", help="Write a Prometheus text file, too.")
 def status_command(folder: str, max_age: timedelta | None, as_json: bool, metrics: str | None) -> None:
     """Show the published model, its age, the last nights, and what is in quarantine.
 
