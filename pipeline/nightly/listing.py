@@ -43,8 +43,9 @@ def _entry(name: str, facts: dict[str, Any]) -> Entry:
         note = "is a symbolic link; copy the file here, or name the folder it is in as an input"
         return replace(entry, stamp="link", status=NOT_A_FILE, note=note)
     if facts["type"] != "file":
-        kind = "directory" if facts["type"] == "directory" else "special file"
-        return replace(entry, stamp=kind, status=NOT_A_FILE, note=f"is a {kind}; name a pattern for the files in it")
+        folder = facts["type"] == "directory"
+        kind, cure = ("directory", "name a pattern for the files in it") if folder else ("special file", "remove it")
+        return replace(entry, stamp=kind, status=NOT_A_FILE, note=f"is a {kind}; {cure}")
     stamp = str(facts.get("ETag") or facts.get("etag") or changed)
     return replace(entry, size=int(facts.get("size") or 0), stamp=stamp)
 
