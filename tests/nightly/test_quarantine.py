@@ -187,6 +187,20 @@ def test_retry_and_drop(begun, capsys, monkeypatch):
     assert begun.night(4)["rows"] == 80
 
 
+def test_a_file_that_is_dropped_after_all_is_not_tried(begun, capsys):
+    begun.arrive(1)
+    bad = begun.arrive(1, "1 1:oops\n", name=f"bad-{day(1)}.svm")
+    begun.night(1)
+    words = ("store", "quarantine", begun.store)
+    code, _, err = command(capsys, *words, "--retry", bad, "--drop", bad.name)
+    assert code == 1 and "either --retry or --drop it" in err
+    for option in ("--retry", "--retry", "--drop"):
+        assert command(capsys, *words, option, bad)[0] == 0
+    assert begun.run(1) == []
+    bad.write_text(rows(7))
+    assert begun.night(1)["rows"] == 120
+
+
 def test_names_may_hold_anything(begun, capsys):
     names = (b"\xff\xfe.svm", b"a\nb | `c`.svm", b"\x1b[2J.svm", "\u202e.svm".encode())
     for k, name in enumerate(names):
