@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from pipeline.nightly import arrivals, days, intake, listing
 from pipeline.nightly.days import day_of
@@ -252,6 +253,27 @@ def test_hive_folders_are_looked_into(begun):
     assert (line["rows"], len(line["files"]["added"]), line["files"]["left_out"]) == (120, 2, [])
     begun.arrive(12)
     assert begun.night(12)["rows"] == 40
+
+
+def test_folders_on_the_way_to_a_pattern_are_not_passed_by_in_silence(begun, monkeypatch):
+    begun.job.write_text(SETTINGS.replace("inputs: incoming", "inputs: lake/*/*.svm"))
+    assert "lake/*/*.svm: cannot be listed (No such file or directory)" in begun.failed(1)["error"]
+    for name in ("open", "secret"):
+        (begun.folder / "lake" / name).mkdir(parents=True)
+        (begun.folder / "lake" / name / f"rows-{day(2)}.svm").write_text(rows(len(name)))
+    (begun.folder / "lake" / "link").symlink_to("open")
+    allowed = LocalFileSystem.ls
+
+    def refusing(self, path, detail=False, **options):
+        if Path(path).name == "secret":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return allowed(self, path, detail, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "ls", refusing)
+        line = begun.night(2)
+    assert (line["rows"], left_out(line)) == (80, [("link", "not a file"), ("secret", "unreadable")])
+    assert begun.night(3)["rows"] == 120
 
 
 def test_a_pattern_may_name_hive_folders(begun):
