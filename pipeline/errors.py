@@ -90,7 +90,7 @@ class SolverError(SieveError, RuntimeError):
 def shown(value: object) -> str:
     """Return a value for a message: a few dozen characters, however long it is."""
     try:
-        return reprlib.repr(value)
+        return reprlib.repr(redacted(value) if isinstance(value, str) else value)
     except ValueError:  # Python writes no whole number of more than 4300 digits
         return f"a {type(value).__name__} of thousands of digits"
 

@@ -53,6 +53,13 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def local(path: str | Path) -> Path:
+    """Return the path of what is to be written here: an address would become a folder of that name."""
+    if "://" in str(path):
+        raise OutputError(f"{path}: results are written to this machine; name a local path, and copy them there then")
+    return Path(path)
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a stream whose bytes become the user's file ``path``, all at once at the end; else it stays as it was."""

@@ -15,9 +15,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 HIDDEN = "***"
 _CHAINED = r"::[A-Za-z][A-Za-z0-9+.-]*:(?:/|:)"  # the next address of zip://a::https://host/b.zip
-_ADDRESS = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]*)://((?:(?!{_CHAINED})\S)*)")
+# With one slash it is what a Path makes of an address.
+_ADDRESS = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]*)(://?)((?:(?!{_CHAINED})\S)*)")
 _AFTER = re.compile(r"[\s:,;.!)\]}'\"]*$")  # what a sentence puts behind an address
+_AFTER_HOST = re.compile(r"[/?#]")
 _WEB = ("http", "https")
+_WITHOUT_PORTS = ("s3", "s3a", "gs", "gcs")  # a bucket has none
 # What the signed addresses of S3, Google, CloudFront, OSS and Azure (SAS) add to an address.
 _SIGNING = re.compile(
     r"x-(amz|goog|oss|ms)-.+|signature|sig|expires|policy|key-pair-id|(aws|oss)accesskeyid|googleaccessid|.*token"
@@ -28,7 +31,7 @@ _SIGNING = re.compile(
 
 def redacted(text: str) -> str:
     """Return a text, or an address, in which no address has credentials; one without any is returned as it is."""
-    return _ADDRESS.sub(_without_secrets, text) if "://" in text else text
+    return _ADDRESS.sub(_without_secrets, text) if ":/" in text else text
 
 
 def identity(url: str) -> str:
@@ -51,15 +54,15 @@ def last_name(path: str) -> str:
 
 
 def _without_secrets(found: re.Match[str]) -> str:
-    scheme, rest = found[1], found[2]
+    scheme, slashes, rest = found[1], found[2], _without_user(found[1].lower(), found[3])
     place, mark, query = rest.partition("?")
     if mark and not (scheme.lower() in _WEB or "=" in query):  # the ? of a pattern
         place, mark, query = rest, "", ""
     place, fragment = _cut(place, "#")
     place, parameters = _cut(place, ";")
     if not (query or fragment or parameters):
-        return f"{scheme}://{_without_user(scheme, place)}{mark}"
-    return f"{scheme}://{_without_user(scheme, place)}?{HIDDEN}{_AFTER.findall(rest)[0]}"
+        return f"{scheme}{slashes}{place}{mark}"
+    return f"{scheme}{slashes}{place}?{HIDDEN}{_AFTER.findall(rest)[0]}"
 
 
 def _cut(place: str, mark: str) -> tuple[str, bool]:
@@ -68,17 +71,18 @@ def _cut(place: str, mark: str) -> tuple[str, bool]:
     return (first, True) if found and "=" in more else (place, False)
 
 
-def _without_user(scheme: str, place: str) -> str:
+def _without_user(scheme: str, rest: str) -> str:
     """Hide who is let in, though not a name alone (hdfs://user@host).
 
-    A password may hold a slash, and what is before that looks like a host and its port.
+    A password may hold a slash or a question mark, and what is before that looks like a host and its port.
     """
-    host = place.partition("/")[0]
+    host = _AFTER_HOST.split(rest, maxsplit=1)[0]
     port = host.rpartition(":")[2]
     if "@" in host:
-        user, _, rest = host.rpartition("@")
-        alone = ":" not in user and scheme.lower() not in _WEB
-        return place if alone else f"{HIDDEN}@{rest}{place[len(host) :]}"
-    if ":" in host and not host.startswith("[") and not port.isdecimal() and "@" in place:
-        return f"{HIDDEN}@{place.rpartition('@')[2]}"
-    return place
+        user, _, name = host.rpartition("@")
+        alone = ":" not in user and scheme not in _WEB
+        return rest if alone else f"{HIDDEN}@{name}{rest[len(host) :]}"
+    has_port = port.isdecimal() and scheme not in _WITHOUT_PORTS
+    if ":" in host and not host.startswith("[") and not has_port and "@" in rest:
+        return f"{HIDDEN}@{rest.rpartition('@')[2]}"
+    return rest

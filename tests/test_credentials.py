@@ -17,9 +17,10 @@ from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
 from pipeline.data.registry import Entry
 from pipeline.engine.on_worker import named
-from pipeline.errors import DataError, DatasetError, EngineError, FetchError, RegistryError
+from pipeline.errors import DataError, DatasetError, EngineError, FetchError, JobError, OutputError, RegistryError
 from pipeline.events import Note
 from pipeline.flow.fit import fit_path
+from pipeline.nightly.job import read_job
 from pipeline.redact import identity, last_name, redacted
 from tests.flow.runs import command
 
@@ -64,6 +65,10 @@ def written(*folders: Path) -> str:
         (f"https://host/x?{SECRET}", "https://host/x?***"),
         (f"https://user:pw@[::1]:8/x?sig={SECRET}: gone", "https://***@[::1]:8/x?***: gone"),
         (f"s3://KEY:{SECRET}/with/slash@bucket/x", "s3://***@bucket/x"),
+        (f"s3://KEY:7/{SECRET}@bucket/x", "s3://***@bucket/x"),
+        (f"https://user:a?{SECRET}@host/x", "https://***@host/x"),
+        (f"https://user:{SECRET}?a#b@host/x?sig={SECRET}", "https://***@host/x?***"),
+        (f"http:/user:{SECRET}@host/x: as a Path has it", "http:/***@host/x: as a Path has it"),
         (f"abfs://box@host/x?sv=1&sig={SECRET}", "abfs://box@host/x?***"),
         (
             f"zip://a::simplecache::https://u:{SECRET}@h/b.zip?t={SECRET}",
@@ -111,6 +116,23 @@ COMMANDS = (
     "datasets copy shards {url}",
     "path rows.svm --out new --scheduler {url}",
     "nightly job.yaml",
+    "nightly {url}",
+    "path rows.svm --out {url} --grid 0.1",
+    "path rows.svm --out new --memory {url}",
+    "train rows.svm --c 1 --out {url}",
+    "train rows.svm --c 1 --out new --reference {url}",
+    "screen rows.svm --reference run --c 0.1 --out {url}",
+    "screen rows.svm --reference run --c 0.1 --out verdicts.parquet --keep-out {url}",
+    "verify {url} rows.svm",
+    "predict {url} rows.svm --out new.parquet",
+    "predict run rows.svm --c 0.1 --out {url}",
+    "export {url} --out new.npz",
+    "export run --c 0.1 --out {url} --as npz",
+    "datasets compact {url}",
+    "datasets fetch {url}",
+    "datasets fetch mushrooms --out {url}",
+    "store status {url}",
+    "store rollback {url}",
 )
 
 
@@ -136,6 +158,21 @@ def test_no_command_tells_credentials_when_it_fails(capsys, monkeypatch, workpla
         assert SECRET not in out + err
     (workplace / "job.yaml").unlink()
     assert SECRET not in written(workplace, Path(os.environ["SVMSIEVE_CACHE"]))
+
+
+def test_a_run_is_written_to_this_machine(workplace, monkeypatch):
+    """An address became a folder of that name, password and all, and the command ended well."""
+    monkeypatch.chdir(workplace)
+    with pytest.raises(OutputError, match="results are written to this machine; name a local path"):
+        fit_path("rows.svm", out=BAD[0], grid=[0.1], scheduler="inline")
+    assert not (workplace / "http:").exists()
+
+
+def test_a_setting_that_holds_an_address_is_shown_without_credentials(tmp_path):
+    (tmp_path / "job.yaml").write_text(f"inputs: here\nstore: store\nwindow: {BAD[1]}\n")
+    with pytest.raises(JobError, match="window") as raised:
+        read_job(tmp_path / "job.yaml")
+    assert SECRET[-4:] not in str(raised.value)
 
 
 def test_nor_do_files_when_all_goes_well(capsys, monkeypatch, tmp_path, shelf):

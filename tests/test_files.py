@@ -6,11 +6,15 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipeline import files
-from pipeline.errors import OutputError
+from pipeline.data.fetch import fetch
+from pipeline.data.registry import Entry
+from pipeline.errors import FetchError, OutputError
 from pipeline.files import atomic, replacing, write_json
+from pipeline.flow.model_file import write_model
 
 pytestmark = pytest.mark.attack
 
@@ -30,6 +34,18 @@ def test_a_link_that_lies_in_wait_is_not_followed(tmp_path, monkeypatch):
         pytest.fail("opened")
     assert victim.read_text() == "years of work"
     assert (tmp_path / "out.json.known.tmp").is_symlink()
+
+
+def test_nor_is_one_in_a_run_or_among_downloads(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("years of work")
+    (tmp_path / "model.npz.tmp").symlink_to(victim)
+    write_model(tmp_path / "model.npz", 1.0, np.ones(2), np.ones(3), np.zeros(3, np.int8))
+    assert not (tmp_path / "model.npz").is_symlink()
+    (tmp_path / "rows.svm.part").symlink_to(victim)
+    with pytest.raises(FetchError, match="symbolic links"):
+        fetch(Entry("rows", "download", url="http://127.0.0.1:1/rows.svm"), tmp_path)
+    assert victim.read_text() == "years of work"
 
 
 def test_names_differ_and_two_writers_do_not_meet(tmp_path):

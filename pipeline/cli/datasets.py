@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from pipeline.cli.options import (
+    Local,
     Size,
     overwrite_option,
     quiet_option,
@@ -46,7 +47,12 @@ def list_command(as_json: bool) -> None:
 
 @datasets.command("fetch", epilog="\b\nExample:\n  svmsieve datasets fetch mushrooms --out downloads")
 @click.argument("name")
-@click.option("--out", metavar="DIR", help="Where to put it [default: the cache, where `svmsieve ingest NAME` looks].")
+@click.option(
+    "--out",
+    type=Local(),
+    metavar="DIR",
+    help="Where to put it [default: the cache, where `svmsieve ingest NAME` looks].",
+)
 @click.option("--force", is_flag=True, help="Download again even if the file is there.")
 @quiet_option
 def fetch_command(name: str, out: str | None, force: bool, quiet: bool) -> None:

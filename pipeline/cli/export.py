@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from pipeline.cli.options import Local
 from pipeline.cli.predict import c_option
 from pipeline.cli.progress import counted, progress
 
@@ -22,7 +23,9 @@ SUFFIXES = {".model": "liblinear", ".txt": "liblinear", ".npz": "npz"}
 
 @click.command("export", epilog=EXAMPLES)
 @click.argument("run")
-@click.option("--out", required=True, metavar="FILE", help="The file to write; an old one is replaced at once.")
+@click.option(
+    "--out", type=Local(), required=True, metavar="FILE", help="The file to write; an old one is replaced at once."
+)
 @c_option
 @click.option(
     "--as",

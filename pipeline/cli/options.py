@@ -9,7 +9,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pipeline.errors import SpecError
+from pipeline.errors import OutputError, SpecError
+from pipeline.files import local
 from pipeline.sizes import bytes_of
 
 
@@ -40,6 +41,20 @@ class Finite(click.ParamType):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not finite", param, ctx)
         return number
+
+
+class Local(click.ParamType):
+    """A path on this machine, for what is written."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse an address."""
+        try:
+            local(value)
+        except OutputError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
 
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")

@@ -13,6 +13,7 @@ import click
 from pipeline.cli.grid import Grid
 from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import (
+    Local,
     Size,
     given_options,
     quiet_option,
@@ -80,7 +81,13 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("path", epilog=EXAMPLES)
 @click.argument("data")
-@click.option("--out", required=True, metavar="RUN", help="The run directory; an interrupted run there is continued.")
+@click.option(
+    "--out",
+    type=Local(),
+    required=True,
+    metavar="RUN",
+    help="The run directory; an interrupted run there is continued.",
+)
 @click.option("--c-max", type=float, default=1e4, show_default=True, help="Where the path ends.")
 @click.option("--epsilon", type=float, default=1e-3, show_default=True, help="Between two steps a model is this good.")
 @click.option("--grid", type=Grid(), metavar="GRID", help="Train at these C instead: 0.01,0.1,1 or 10x:1000x:5.")

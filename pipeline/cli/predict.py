@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pipeline.cli.ingest import ingest_spec
-from pipeline.cli.options import given_options, quiet_option, reading_options, scheduler_option, workers_option
+from pipeline.cli.options import Local, given_options, quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.progress import progress, score
 
 EXAMPLES = """
@@ -31,7 +31,13 @@ c_option = click.option(
 @click.command("predict", epilog=EXAMPLES)
 @click.argument("run")
 @click.argument("data")
-@click.option("--out", required=True, metavar="FILE", help="The Parquet file to write; an old one is replaced at once.")
+@click.option(
+    "--out",
+    type=Local(),
+    required=True,
+    metavar="FILE",
+    help="The Parquet file to write; an old one is replaced at once.",
+)
 @c_option
 @scheduler_option
 @workers_option

@@ -10,10 +10,12 @@ from typing import Any
 
 import click
 
+from pipeline.cli.options import Local
 from pipeline.cli.progress import counted
-from pipeline.cli.table import say, table
+from pipeline.cli.table import say, say_wrapped, table
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+BESIDE = " " * 14  # where what is said beside "published" goes on
 _LONGEST = timedelta(days=36_525)
 
 
@@ -44,7 +46,7 @@ def store() -> None:
 @click.argument("folder", metavar="STORE")
 @click.option("--max-age", type=Age(), metavar="AGE", help="A published model older than this (36h) is stale.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--metrics", metavar="FILE", help="Write a Prometheus text file, too.")
+@click.option("--metrics", type=Local(), metavar="FILE", help="Write a Prometheus text file, too.")
 def status_command(folder: str, max_age: timedelta | None, as_json: bool, metrics: str | None) -> None:
     """Show the published model, its age, the last nights, and what is in quarantine.
 
@@ -123,32 +125,36 @@ def _opened(folder: str) -> Any:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    say(f"{facts['store']}: {facts['state']}" + (f" ({facts['reason']})" if facts["reason"] else ""))
+    say_wrapped(f"{facts['store']}: {facts['state']}" + (f" ({facts['reason']})" if facts["reason"] else ""))
     published = facts["published"]
     if published:
         age = published["age_seconds"] / 3600
         rows = f", {published['rows']:,} rows" if published["rows"] is not None else ""
         at = f", C = {published['c']:.4g}" if published["c"] is not None else ""
-        say(f"  published   {published['night']}, made {published['made']} ({age:,.1f} hours ago){rows}{at}")
+        made = f"made {published['made']} ({age:,.1f} hours ago)"
+        say_wrapped(f"  published   {published['night']}, {made}{rows}{at}", BESIDE)
     if facts["hold"]:
         click.echo("  hold        nights publish nothing until svmsieve store release")
     if facts["under_way"]:
-        click.echo("  under way   a night is at work, or was stopped and will be completed by the next")
+        say_wrapped("  under way   a night is at work, or was stopped and will be completed by the next", BESIDE)
     if facts["nights"]:
         click.echo()
         nights = [
-            (n["night"], n["status"], n.get("ended", ""), f"{n['rows']:,}" if "rows" in n else "", n.get("error", ""))
+            (n["night"], n["status"], n.get("ended", ""), f"{n['rows']:,}" if "rows" in n else "")
             for n in facts["nights"]
         ]
-        table(("night", "status", "ended", "rows", ""), nights, right=(3,))
+        table(("night", "status", "ended", "rows"), nights, right=(3,))
+        for night in facts["nights"]:
+            if "error" in night:
+                say_wrapped(f"  {night['night']} failed: {night['error']}", "    ")
     if facts["quarantine"]:
         click.echo()
         _show_quarantine(facts["quarantine"])
     for problem in facts["damage"]:
-        say(f"  {problem}")
+        say_wrapped(f"  {problem}", "    ")
 
 
 def _show_quarantine(items: list[dict[str, str]]) -> None:
     say(f"in quarantine: {counted(len(items), 'file')}")
     for item in items:
-        say(f"  {item['file']}: {item['status']} since {item['night']} ({item['reason']})")
+        say_wrapped(f"  {item['file']}: {item['status']} since {item['night']} ({item['reason']})", "    ")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.options import Size, quiet_option, reading_options, scheduler_option, workers_option
+from pipeline.cli.options import Local, Size, quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.path import opened, show_run, trained, training_options
 from pipeline.cli.progress import progress
 from pipeline.spec import RULES
@@ -32,7 +32,7 @@ Examples:
 @click.command("train", epilog=TRAIN_EXAMPLES)
 @click.argument("data")
 @click.option("--c", "c", type=float, required=True, metavar="C", help="The C to train at.")
-@click.option("--out", required=True, metavar="RUN", help="The run directory.")
+@click.option("--out", type=Local(), required=True, metavar="RUN", help="The run directory.")
 @click.option("--reference", metavar="RUN0", help="Start from this run's model: of another C, or of other data.")
 @training_options
 def train_command(
@@ -51,8 +51,12 @@ def train_command(
 @click.argument("data")
 @click.option("--reference", required=True, metavar="RUN", help="A run whose model proves the bounds.")
 @click.option("--c", "c", type=float, required=True, metavar="C", help="The C to screen for.")
-@click.option("--out", required=True, metavar="FILE", help="A Parquet file: verdict, lower, upper of every row.")
-@click.option("--keep-out", metavar="FILE", help="Write the undecided rows and one folded row as svmlight text.")
+@click.option(
+    "--out", type=Local(), required=True, metavar="FILE", help="A Parquet file: verdict, lower, upper of every row."
+)
+@click.option(
+    "--keep-out", type=Local(), metavar="FILE", help="Write the undecided rows and one folded row as svmlight text."
+)
 @click.option("--rule", type=click.Choice(RULES), default="it", show_default=True)
 @click.option("--memory", type=Size(), metavar="SIZE", help="Memory to use [default: half of the machine's].")
 @scheduler_option

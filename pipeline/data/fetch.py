@@ -80,11 +80,16 @@ def _beside(target: Path, suffix: str) -> Path:
     return target.with_name(target.name + suffix)
 
 
+def _no_link(path: str, flags: int) -> int:
+    """Open a file, never what a link of that name points to: others may write in a folder of downloads."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
 @contextmanager
 def _locked_part(target: Path) -> Iterator[IO[bytes]]:
     """FILE.part open for appending, for this process alone; an empty one is not left behind."""
     path = _beside(target, ".part")
-    with path.open("ab") as part:
+    with open(path, "ab", opener=_no_link) as part:
         try:
             fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
             mine = path.exists() and path.stat().st_ino == os.fstat(part.fileno()).st_ino

@@ -14,7 +14,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.data.inputs import open_dataset
 from pipeline.engine.engine import Engine
 from pipeline.events import Listener, silent
-from pipeline.files import remove_folder
+from pipeline.files import local, remove_folder
 from pipeline.flow.cross_validation import check_folds, cross_validate
 from pipeline.flow.path import run_path
 from pipeline.flow.run_directory import Run, StepView, stored_spec
@@ -45,20 +45,21 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     trained on these data or on others) whose C is nearer. On a cluster the solver
     runs here, or with ``solve_on="worker"`` on one of the workers; the models are the same, to the bit.
     """
+    here = None if out is None else local(out)
     source = data if isinstance(data, Dataset) else open_dataset(data)
     judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
-    budget = budget_for(out) if memory is None else bytes_of(memory)
+    budget = budget_for(here) if memory is None else bytes_of(memory)
     spec = PathSpec(**{"memory": budget, "grid": grid, **settings})
     references = (reference,) if isinstance(reference, StepView) else tuple(reference or ())
-    folder = Path(tempfile.mkdtemp(prefix="svmsieve-")) if out is None else Path(out)
+    folder = here or Path(tempfile.mkdtemp(prefix="svmsieve-"))
     try:
         with Engine(scheduler, workers, solve_on) as engine:
             run = train_run(engine, source, spec, folder, judge, listen, references)
     except BaseException:
-        if out is None:
+        if here is None:
             remove_folder(folder)
         raise
-    if out is None:
+    if here is None:
         home = _Temporary(folder)
         for step in run.steps:
             step.home = home

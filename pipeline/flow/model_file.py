@@ -55,7 +55,8 @@ def write_model(
 ) -> str:
     """Write under a temporary name, force to disk if ``sync``, then rename; return the file's hash."""
     temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("w+b") as stream:
+    temporary.unlink(missing_ok=True)
+    with temporary.open("x+b") as stream:  # a new file, whatever link lay in wait
         with _archive(stream) as archive:
             _write(archive, "c", np.float64, (), [np.float64(c).tobytes()])
             _write(archive, "n_features", np.int64, (), [np.int64(w.size).tobytes()])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import RunError, shown
-from pipeline.files import locked, remove_folder, write_json
+from pipeline.files import locked, remove_folder, write_json, write_whole
 from pipeline.flow.chain import CHAIN, MODEL, foundation, is_chained, link, sealed
 from pipeline.flow.model_file import StoredModel, write_model
 from pipeline.flow.run_directory import (
@@ -213,9 +213,7 @@ def _keep_whole_steps(folder: Path, header: dict[str, Any]) -> list[dict[str, An
     text = "".join(json.dumps(facts, allow_nan=False) + "\n" for facts in whole).encode()
     path = folder / STEPS
     if not path.is_file() or path.read_bytes() != text:
-        temporary = folder / f"{STEPS}.tmp"
-        temporary.write_bytes(text)
-        temporary.replace(path)
+        write_whole(path, text)
     return whole
 
 

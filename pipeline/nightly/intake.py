@@ -74,6 +74,15 @@ class Intake:
             return
         self.settle()
 
+    def give_up(self, note: str) -> None:
+        """Put the file that was being added into quarantine, unless its rows did arrive."""
+        entry = self.ledger.adding
+        self.settle()
+        if entry is not None:
+            known = self.ledger.entries.get(entry.name)
+            if known is None or (known.status, known.sha256) != (INGESTED, entry.sha256):
+                self.ledger.put(replace(entry, status=CORRUPT, note=note))
+
     def _compact(self) -> None:
         """Make few shards of the many that a day of small files brings; who says how many rows one has gets that."""
         if self.job.reading.rows_per_shard is None and self._manifest() is not None:

@@ -29,7 +29,7 @@ DUPLICATE, EMPTY, TOO_OLD, DROPPED = "duplicate", "empty", "too old", "dropped"
 CORRUPT, UNREADABLE, NOT_A_FILE, FUTURE = "corrupt", "unreadable", "not a file", "in the future"
 QUARANTINE = (CORRUPT, UNREADABLE, NOT_A_FILE, FUTURE)
 STATUSES = ("", INGESTED, RETIRED, DUPLICATE, EMPTY, TOO_OLD, DROPPED, *QUARANTINE)
-RETRY = "to be tried again"  # a stamp that no file has: the file counts as changed
+RETRY = "to be tried again: "  # begins a stamp that no file has: the file counts as changed
 Day = date
 DAYS_AHEAD = timedelta(days=2)  # clocks and zones differ by a day; what is dated later is a mistake
 FORMAT, VERSION = "svmsieve-ledger", 2  # version 1 knew no shards that files share

@@ -43,8 +43,9 @@ def _entry(name: str, facts: dict[str, Any]) -> Entry:
         note = "is a symbolic link; copy the file here, or name the folder it is in as an input"
         return replace(entry, stamp="link", status=NOT_A_FILE, note=note)
     if facts["type"] != "file":
-        kind = "directory" if facts["type"] == "directory" else "special file"
-        return replace(entry, stamp=kind, status=NOT_A_FILE, note=f"is a {kind}; name a pattern for the files in it")
+        folder = facts["type"] == "directory"
+        kind, cure = ("directory", "name a pattern for the files in it") if folder else ("special file", "remove it")
+        return replace(entry, stamp=kind, status=NOT_A_FILE, note=f"is a {kind}; {cure}")
     stamp = str(facts.get("ETag") or facts.get("etag") or changed)
     return replace(entry, size=int(facts.get("size") or 0), stamp=stamp)
 
@@ -54,6 +55,7 @@ def _matches(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
         fs, inner = fsspec.core.url_to_fs(pattern)
         if glob.has_magic(inner) and not fs.exists(inner):
             listing = list(fs.glob(inner, detail=True).values())
+            listing += [] if is_url(pattern) else _left_out(fs, inner)
         elif fs.isdir(inner):
             listing = fs.ls(inner, detail=True)
         else:
@@ -62,6 +64,26 @@ def _matches(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield fs.unstrip_protocol(facts["name"]) if is_url(pattern) else facts["name"], facts
     except Exception as error:  # file systems of other packages raise what they like
         raise DataError(f"cannot be listed ({_reason(error)}); check inputs in the job", path=pattern) from error
+
+
+def _left_out(fs: Any, pattern: str) -> Iterator[dict[str, Any]]:
+    """Yield the folders on the way to a pattern's files that ``glob`` passes by in silence: links, locked ones.
+
+    Where the folder is missing that all of them are in, nothing can match: that is an error.
+    """
+    above = pattern.rpartition("/")[0]
+    if not glob.has_magic(above):
+        fs.ls(above, detail=True)
+        return
+    yield from _left_out(fs, above)
+    for facts in fs.glob(above, detail=True).values():
+        if facts.get("islink") and fs.isdir(facts["name"]):
+            yield facts
+        elif facts["type"] == "directory":
+            try:
+                fs.ls(facts["name"], detail=True)
+            except OSError as error:
+                yield facts | {"unlisted": _reason(error)}
 
 
 def _with_folders(fs: Any, listing: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -22,7 +22,7 @@ Sample = tuple[dict[str, str], int | float]
 def write_metrics(store: Store, path: Path | None = None, how: Standing | None = None) -> None:
     """Write the file, all at once, into the store or to ``path``."""
     with replacing(path or store.metrics) as stream:
-        stream.write(metrics(store, how or standing(store)).encode())
+        stream.write(metrics(store, how or standing(store)).encode("utf-8", "replace"))
 
 
 def metrics(store: Store, how: Standing) -> str:

@@ -7,8 +7,8 @@
 
 How far a night is stands in night.json. Killed anywhere, the next run does again what is not known to be done; every
 part is the same when done twice. The decision is written down before anything is published. A night that ends with an
-error is over: it is recorded as failed, and the next one starts afresh from what is published and from all the rows
-that were taken in.
+error, or that is killed at the same place again and again, is over: it is recorded as failed, and the next one starts
+afresh from what is published and from all the rows that were taken in.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from typing import Any
 
 from pipeline.data.dataset import open_shards
@@ -25,7 +26,7 @@ from pipeline.errors import JobError, SieveError
 from pipeline.events import Listener, Note, silent
 from pipeline.files import replacing
 from pipeline.flow.fit import budget_for
-from pipeline.flow.run_directory import open_run
+from pipeline.flow.run_directory import STEPS, open_run
 from pipeline.flow.step import Clock
 from pipeline.nightly.arrivals import Plan, plan_intake
 from pipeline.nightly.days import now
@@ -40,6 +41,7 @@ from pipeline.nightly.summary import summary
 from pipeline.nightly.tonight import Tonight, reference_of
 from pipeline.redact import redacted
 
+MOST_STOPS = 5  # at the same place; a night's scheduler may try three times
 Ended = Callable[[dict[str, Any], str], None]
 
 
@@ -158,6 +160,7 @@ class Nights:
         """Complete a night that was under way, if it can be: it must not keep today's from being done."""
         try:
             with self.recorded(night):
+                self._count_stop(night)
                 return self.complete(night)
         except SieveError as error:
             line: dict[str, Any] | None = night.get("line")
@@ -165,6 +168,29 @@ class Nights:
                 raise
             self.listen(Note(f"night {line['night']} failed: {error}"))
             return line
+
+    def _count_stop(self, night: dict[str, Any]) -> None:
+        """Note where a night was stopped; one that was killed there again and again gets no further (out of memory)."""
+        if "line" in night:
+            return
+        ledger = self.store.ledger()
+        place = self._place(night, ledger)
+        night["stops"] = night.get("stops", 0) + 1 if night.get("place") == place else 1
+        night["place"] = place
+        self.store.note(night)
+        if night["stops"] >= MOST_STOPS:
+            problem = f"stopped {night['stops']} times {place}; the system's log may say why (out of memory?)"
+            Intake(self.job, self.store, ledger, self.listen, night["night"]).give_up(problem)
+            raise JobError(problem)
+
+    def _place(self, night: dict[str, Any], ledger: Ledger) -> str:
+        """Say how far a night has come."""
+        if not night.get("taken_in"):
+            adding = ledger.adding
+            return f"while {adding.name} was added" if adding else f"in intake, with {len(ledger.entries)} files known"
+        steps = self.store.runs / night["night"] / STEPS
+        done = steps.read_bytes().count(b"\n") if steps.is_file() else 0
+        return f"in training, after {done} steps"
 
     def complete(self, night: dict[str, Any]) -> dict[str, Any]:
         """Do, or do again, all that is not known to be done; return the night's line."""
@@ -179,17 +205,27 @@ class Nights:
                 del night["line"]
                 raise JobError(f"{self.store.runs / line['night']}: was to be published and is gone")
             self.store.publish(line["night"])
-        elif line["status"] == FAILED and (self.store.runs / line["night"]).is_dir():
-            self.store.discard(line["night"])
         self.store.record(line)
-        with replacing(self.store.summaries / f"{line['night']}.md") as stream:
-            stream.write(summary(line).encode())
-        for name in self.store.superfluous(self.job.keep):
-            self.store.discard(name)
-        write_metrics(self.store)
-        self.ended(line, notify(self.job.notify, line))
+        trouble = [*self._tidy_up(line), notify(self.job.notify, line)]
+        self.ended(line, "; ".join(filter(None, trouble)))
         self.store.end()
         return line
+
+    def _tidy_up(self, line: dict[str, Any]) -> Iterator[str]:
+        """Do what no later night needs; yield what went wrong with it, which keeps none from being done."""
+        failed = line["status"] == FAILED and (self.store.runs / line["night"]).is_dir()
+        old = dict.fromkeys([*([line["night"]] if failed else []), *self.store.superfluous(self.job.keep)])
+        tasks: list[Callable[[], None]] = [partial(self._write_summary, line)]
+        tasks += [partial(self.store.discard, name) for name in old] + [partial(write_metrics, self.store)]
+        for task in tasks:
+            try:
+                task()
+            except SieveError as error:
+                yield str(error)
+
+    def _write_summary(self, line: dict[str, Any]) -> None:
+        with replacing(self.store.summaries / f"{line['night']}.md") as stream:
+            stream.write(summary(line).encode())
 
     def _fail(self, night: dict[str, Any], error: Exception) -> None:
         """End a night that met an error."""

@@ -53,13 +53,17 @@ def release_from_quarantine(store: Store, retry: Iterable[str], drop: Iterable[s
     """Have the next night try files again, or never try them again as they are; return what was done to each."""
     with store.opened(0.0):
         ledger, done = store.ledger(), []
-        for names, drops in ((retry, False), (drop, True)):
-            for name in names:
-                entry = ledger.entries[_full_name(store, ledger, name)]
-                changed = replace(entry, status=DROPPED) if drops else replace(entry, stamp=RETRY)
-                ledger.entries[entry.name] = changed
-                said = "is dropped: not tried again unless it changes" if drops else "will be tried again next night"
-                done.append(f"{entry.name} {said}")
+        tried, dropped = ([_full_name(store, ledger, name) for name in names] for names in (retry, drop))
+        for name in set(tried).intersection(dropped):
+            raise JobError(f"{store.root}: {name}: either --retry or --drop it")
+        for name in tried:
+            entry = ledger.entries[name]
+            ledger.entries[name] = replace(entry, stamp=RETRY + entry.stamp.removeprefix(RETRY))
+            done.append(f"{name} will be tried again next night")
+        for name in dropped:
+            entry = ledger.entries[name]
+            ledger.entries[name] = replace(entry, status=DROPPED, stamp=entry.stamp.removeprefix(RETRY))
+            done.append(f"{name} is dropped: not tried again unless it changes")
         ledger.save()
         write_metrics(store)
     return done

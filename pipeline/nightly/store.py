@@ -16,13 +16,13 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import JobError
-from pipeline.files import locked, one_line, replacing, sync_directory, write_json
+from pipeline.files import locked, one_line, remove_folder, replacing, sync_directory, write_json
 from pipeline.nightly.days import now
 from pipeline.nightly.ledger import Ledger, open_ledger
 from pipeline.nightly.records import History, checked, is_night, read_history, written
@@ -66,11 +66,12 @@ class Store:
                 yield
 
     def _tidy(self) -> None:
-        """Remove what a killed job left half-written or half-removed."""
+        """Remove what a killed job left half-written or half-removed; what cannot be is in nobody's way."""
         for run in self.runs.glob(f"{_DISCARDED}*"):
-            shutil.rmtree(run)
+            remove_folder(run)
         for file in (*self.root.glob("*.tmp"), *self.summaries.glob("*.tmp")):
-            file.unlink()
+            with suppress(OSError):
+                file.unlink()
 
     def ledger(self) -> Ledger:
         """Read the ledger."""
@@ -96,6 +97,7 @@ class Store:
         try:
             item = json.loads(self.pending.read_bytes().decode("utf-8"))
             date.fromisoformat(item["date"])
+            int(item.get("stops", 0))
             if not is_night(item["night"]) or not (item["reference"] is None or is_night(item["reference"])):
                 raise ValueError("night or reference is none")
             if "line" in item:
@@ -103,8 +105,8 @@ class Store:
                 if item["line"]["night"] != item["night"]:
                     raise ValueError("the line is of another night")
             return dict(item)
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            reason = brief(str(error) or type(error).__name__)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            reason = brief(getattr(error, "strerror", None) or str(error) or type(error).__name__)
             raise JobError(f"{self.pending}: damaged ({reason}); it is set aside, the night begins afresh") from error
 
     def set_aside(self) -> None:
@@ -138,7 +140,9 @@ class Store:
 
     def read_history(self) -> History:
         """Return the lines of all nights, and what is wrong with those that cannot be read."""
-        return read_history(self.history_file)
+        unreadable = f"{self.history_file}: cannot be read"
+        with one_line(lambda reason: JobError(f"{unreadable} ({reason}); check its permissions")):
+            return read_history(self.history_file)
 
     def history(self) -> list[dict[str, Any]]:
         """Return the lines of all nights that can be read."""
@@ -169,5 +173,6 @@ class Store:
         if name == self.published():
             raise JobError(f"{self.runs / name}: is the current run and stays")
         hidden = self.runs / f"{_DISCARDED}{name}"
-        (self.runs / name).rename(hidden)
-        shutil.rmtree(hidden)
+        with one_line(lambda reason: JobError(f"{self.runs / name}: cannot be removed ({reason}); remove it yourself")):
+            (self.runs / name).rename(hidden)
+            shutil.rmtree(hidden)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import yaml
 
 from pipeline.errors import JobError, SieveError
+from pipeline.redact import redacted
 from pipeline.sizes import bytes_of
 
 T = TypeVar("T")
@@ -114,8 +115,11 @@ def _plain(node: yaml.Node) -> Any:
 
 
 def brief(value: Any) -> str:
-    """Return a value for a message: a small file can stand for a value of any size."""
-    return _SHORT.repr(value)
+    """Return a value for a message: a small file can stand for a value of any size.
+
+    An address loses its credentials before it is cut: the rest of one cannot be told from other text.
+    """
+    return _SHORT.repr(redacted(value) if isinstance(value, str) else value)
 
 
 def text(value: Any) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import os
 import re
 import socket
 import subprocess
@@ -277,7 +278,8 @@ def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
     assert "no answer from 127.0.0.1 in 0.1 s; try again later, or download it elsewhere" in message
 
 
-def test_a_full_disk(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_full_disk(shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.data.fetch._no_link", os.open)
     (tmp_path / "tiny.bz2.part").symlink_to("/dev/full")
     assert failure(shelf.entry(), tmp_path).startswith(f"{tmp_path}: the disk is full; free some space")
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from pipeline.data.dataset import open_shards
 from pipeline.data.retire import retire
-from pipeline.errors import EngineError
+from pipeline.errors import EngineError, SieveError
 from pipeline.events import StepProgress
 from pipeline.nightly import intake, tonight
+from pipeline.nightly.night import MOST_STOPS
+from pipeline.nightly.notify import notify
 from tests.flow.runs import command
 from tests.nightly.nights import FIRST, SETTINGS, Nightly, after_first_night, copied, day, rows
 
@@ -249,6 +252,107 @@ def test_a_notify_that_fails_changes_nothing(begun, capsys, monkeypatch, notify,
     code, out, err = nightly_command(capsys, begun, 1)
     assert code == 0 and "published" in out and said in err
     assert begun.current() == str(day(1))
+
+
+@pytest.mark.parametrize("notify", ["'yes'", "sh -c 'exec setsid yes'", "sh -c 'yes >&2'"])
+def test_a_notify_that_says_no_end_takes_no_memory(begun, capsys, monkeypatch, notify):
+    monkeypatch.setattr("pipeline.nightly.notify.SECONDS", 0.5)
+    begun.job.write_text(SETTINGS + f"notify: {notify}\n")
+    begun.arrive(1)
+    tracemalloc.start()
+    code, _, err = nightly_command(capsys, begun, 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert code == 0 and "did not end within 0.5 s and was killed" in err
+    assert peak < 64e6
+
+
+def test_a_notify_that_reads_nothing_is_no_trouble():
+    assert notify(("true",), {"status": "failed", "error": "more than a pipe holds " * 10_000}) == ""
+
+
+def _no_metrics(nightly: Nightly) -> str:
+    (nightly.store / "metrics.prom").unlink()
+    (nightly.store / "metrics.prom").mkdir()
+    return "metrics.prom: is a directory"
+
+
+def _no_summary(nightly: Nightly) -> str:
+    (nightly.store / "summaries" / f"{day(1)}.md").mkdir()
+    return f"{day(1)}.md: is a directory"
+
+
+def _no_removal(nightly: Nightly) -> str:
+    nightly.job.write_text(SETTINGS.replace("keep: {runs: 2}", "keep: {runs: 0}"))
+    (nightly.store / "runs" / f".discarded-{FIRST}").write_text("a file is no folder to rename to")
+    return f"runs/{FIRST}: cannot be removed (Not a directory)"
+
+
+@pytest.mark.parametrize("spoil", [_no_metrics, _no_summary, _no_removal])
+def test_what_cannot_be_tidied_up_is_said_and_blocks_nothing(begun, capsys, spoil):
+    said = spoil(begun)
+    begun.arrive(1)
+    code, out, err = nightly_command(capsys, begun, 1)
+    assert code == 0 and "published" in out and said in err and err.count("\n") == 1
+    assert not (begun.store / "night.json").exists()
+    begun.arrive(2)
+    assert nightly_command(capsys, begun, 2)[0] == 0
+    assert begun.current() == str(day(2))
+
+
+def test_what_lies_about_in_a_store_blocks_nothing(begun):
+    (begun.store / "backup.tmp").mkdir()
+    begun.arrive(1)
+    assert begun.night(1)["status"] == "published"
+
+
+def test_a_file_at_which_a_night_is_killed_every_time_is_given_up(begun, monkeypatch):
+    """The system kills what takes too much memory: that is no error and no line, and the next night did it again."""
+
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    begun.arrive(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(intake, "ingest", killed)
+        for number in range(1, 1 + MOST_STOPS):
+            with pytest.raises(KeyboardInterrupt):
+                begun.run(number)
+    begun.arrive(7)
+    failed, made = begun.run(7)
+    assert (failed["night"], failed["status"]) == (str(day(1)), "failed")
+    assert failed["error"].startswith(f"stopped {MOST_STOPS} times while ")
+    assert [item["status"] for item in failed["files"]["left_out"]] == ["corrupt"]
+    assert (made["status"], made["rows"]) == ("published", 80)
+
+
+def test_a_night_that_is_killed_in_training_every_time_is_given_up(begun, monkeypatch):
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    begun.arrive(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(tonight, "train_run", killed)
+        for number in range(1, 1 + MOST_STOPS):
+            with pytest.raises(KeyboardInterrupt):
+                begun.run(number)
+    begun.arrive(7)
+    failed, made = begun.run(7)
+    assert failed["error"].startswith(f"stopped {MOST_STOPS} times in training, after 0 steps")
+    assert (made["status"], made["rows"]) == ("published", 120)
+
+
+def test_a_night_that_gets_on_is_never_given_up(begun):
+    """However often it is stopped: every time it finishes a step."""
+    begun.job.write_text(SETTINGS.replace("train: {", "train: {path: true, "))
+    begun.arrive(1)
+    for number in range(1, 3 + MOST_STOPS):
+        with pytest.raises(KeyboardInterrupt):
+            begun.run(number, listen=_interrupting)
+    (begun.folder / "incoming").rename(begun.folder / "elsewhere")
+    with pytest.raises(SieveError):
+        begun.run(1)
+    assert [line["status"] for line in begun.history()] == ["published", "published", "failed"]
 
 
 def _interrupting(event: object) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from pipeline.nightly import arrivals, days, intake, listing
 from pipeline.nightly.days import day_of
@@ -190,6 +191,20 @@ def test_retry_and_drop(begun, capsys, monkeypatch):
     assert begun.night(4)["rows"] == 80
 
 
+def test_a_file_that_is_dropped_after_all_is_not_tried(begun, capsys):
+    begun.arrive(1)
+    bad = begun.arrive(1, "1 1:oops\n", name=f"bad-{day(1)}.svm")
+    begun.night(1)
+    words = ("store", "quarantine", begun.store)
+    code, _, err = command(capsys, *words, "--retry", bad, "--drop", bad.name)
+    assert code == 1 and "either --retry or --drop it" in err
+    for option in ("--retry", "--retry", "--drop"):
+        assert command(capsys, *words, option, bad)[0] == 0
+    assert begun.run(1) == []
+    bad.write_text(rows(7))
+    assert begun.night(1)["rows"] == 120
+
+
 def test_names_may_hold_anything(begun, capsys):
     names = (b"\xff\xfe.svm", b"a\nb | `c`.svm", b"\x1b[2J.svm", "\u202e.svm".encode())
     for k, name in enumerate(names):
@@ -257,6 +272,27 @@ def test_tables_in_folders_by_date(tmp_path):
     line = made.night(1)
     assert (line["status"], line["rows"], line["features"], line["files"]["left_out"]) == ("published", 80, 8, [])
     assert made.night(11)["rows"] == 40
+
+
+def test_folders_on_the_way_to_a_pattern_are_not_passed_by_in_silence(begun, monkeypatch):
+    begun.job.write_text(SETTINGS.replace("inputs: incoming", "inputs: lake/*/*.svm"))
+    assert "lake/*/*.svm: cannot be listed (No such file or directory)" in begun.failed(1)["error"]
+    for name in ("open", "secret"):
+        (begun.folder / "lake" / name).mkdir(parents=True)
+        (begun.folder / "lake" / name / f"rows-{day(2)}.svm").write_text(rows(len(name)))
+    (begun.folder / "lake" / "link").symlink_to("open")
+    allowed = LocalFileSystem.ls
+
+    def refusing(self, path, detail=False, **options):
+        if Path(path).name == "secret":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return allowed(self, path, detail, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "ls", refusing)
+        line = begun.night(2)
+    assert (line["rows"], left_out(line)) == (80, [("link", "not a file"), ("secret", "unreadable")])
+    assert begun.night(3)["rows"] == 120
 
 
 def test_a_pattern_may_name_hive_folders(begun):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from pipeline.errors import JobError, SieveError
 from pipeline.files import locked
 from pipeline.nightly.job import read_job
-from pipeline.nightly.metrics import metrics
+from pipeline.nightly.metrics import metrics, write_metrics
 from pipeline.nightly.night import plan_night
 from pipeline.nightly.operate import status
 from pipeline.nightly.standing import standing
@@ -219,6 +221,52 @@ def test_a_damaged_note_of_a_night_blocks_nothing(begun):
         assert (begun.store / "night.json").read_text() == text
     assert begun.night(2)["status"] == "nothing new"
     assert (begun.store / "night.damaged").read_text() == text
+
+
+@pytest.fixture
+def unreadable(monkeypatch):
+    """Files of these names cannot be read."""
+    names, allowed = set[str](), Path.read_bytes
+
+    def refusing(path: Path) -> bytes:
+        if path.name in names:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return allowed(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refusing)
+    return names
+
+
+def test_a_history_that_cannot_be_read_is_one_line(begun, capsys, unreadable):
+    unreadable.add("history.jsonl")
+    for words in (("store", "status", begun.store), ("nightly", begun.job, "--dry-run"), ("nightly", begun.job, "-q")):
+        code, _, err = command(capsys, *words)
+        assert code == 1 and err.count("\n") == 1
+        assert err.endswith("history.jsonl: cannot be read (Permission denied); check its permissions\n")
+
+
+def test_a_note_of_a_night_that_cannot_be_read_blocks_nothing(begun, unreadable):
+    (begun.store / "night.json").write_text("{}")
+    unreadable.add("night.json")
+    assert begun.night(2)["status"] == "nothing new"
+
+
+def test_a_store_may_have_any_name(begun, tmp_path):
+    begun.store.rename(tmp_path / "stor\udcff")
+    write_metrics(Store(tmp_path / "stor\udcff"))
+    assert b'/stor?"' in (tmp_path / "stor\udcff" / "metrics.prom").read_bytes()
+
+
+def test_status_fits_a_terminal(begun, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    begun.arrive(2, "1 1:oops\n")
+    reason = begun.failed(2)["error"]
+    (begun.store / "hold.json").touch()
+    (begun.store / "night.json").touch()
+    _, out, _ = store(capsys, "status", begun.store)
+    assert f"{day(2)} failed: {reason}" in " ".join(out.split()), "and nothing is lost"
+    assert [line for line in out.splitlines() if len(line) > 80 and " " in line.strip()] == []
 
 
 def test_a_copy_without_links_is_said(begun, capsys):
