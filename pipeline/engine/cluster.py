@@ -2,24 +2,25 @@
 
 A pass changes nothing, so it can be repeated. Dask itself repeats tasks of workers that died. What it cannot bring back
 (an array shared with workers that all died) is shared again and the tasks are repeated, with the same bits, as long as
-there are workers (``pass_``). A worker that gives no sign of life is not waited for: Dask would, for five minutes.
+there are workers (``cluster_pass``). A worker that gives no sign of life is not waited for: Dask would, for five
+minutes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 from distributed import Client, Future, wait
 
 from pipeline.engine.asking import ask, ask_scheduler
 from pipeline.engine.connection import connected
-from pipeline.engine.on_worker import REMEDY, Known, dismiss, roll
+from pipeline.engine.neighbours import Neighbours
+from pipeline.engine.on_worker import REMEDY, Known, OnWorker, dismiss, roll
 from pipeline.engine.versions import check_scheduler, check_workers
 from pipeline.errors import EngineError, SieveWarning
 
@@ -45,7 +46,8 @@ class Cluster:
         self.known: dict[str, Known] = {}
         self.admitted: set[str] = set()
         self.dismissed: set[str] = set()
-        self.seen = False
+        self.seen, self.looked = False, 0.0
+        self.neighbours = Neighbours()
         try:
             check_scheduler(self.client)
             self.present()
@@ -53,28 +55,37 @@ class Cluster:
             self.close()
             raise
 
-    @contextmanager
-    def sharing(self, values: tuple[Any, ...]) -> Iterator[Any]:
-        """Send objects once to every worker; they drop them when the pass is over."""
+    @property
+    def branches(self) -> int:
+        """What branches return travels: few."""
+        return 2 * self.workers
+
+    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function as workers call it."""
+        return OnWorker(function)
+
+    def each(
+        self, task: Callable[..., Any], items: Sequence[Any], shared: tuple[Any, ...], ahead: int
+    ) -> Iterator[Any]:
+        """Yield results in order, whatever becomes of the workers."""
         from pipeline.engine.cluster_pass import ClusterPass  # noqa: PLC0415 - it imports this file
 
-        begun = ClusterPass(self, values)
-        try:
-            yield begun
-        finally:
-            begun.forget()
+        with ClusterPass(self, shared) as begun:
+            yield from begun.each(task, items, ahead)
 
     def close(self) -> None:
         """Leave the cluster; it goes on without us, and forgets what we asked it to do."""
         self.client.close()
+        self.neighbours.close()
 
     def abandon(self) -> None:
         """Leave the cluster: nobody here hangs."""
         self.close()
 
-    def fetched(self, futures: list[Future]) -> list[Any]:
-        """Return the results of tasks, or raise the error of one."""
-        return self.watched(lambda: self.client.gather(futures, asynchronous=True))
+    def fetching(self, future: Future) -> Awaited[Any]:
+        """Begin to fetch the result of a task, from its worker itself if that is next door."""
+        direct = True if self.neighbours.all else None
+        return Awaited(self, lambda: self.client.gather(future, asynchronous=True, direct=direct))
 
     def done(self, futures: list[Future]) -> None:
         """Wait for tasks to end."""
@@ -99,9 +110,12 @@ class Cluster:
         self.admitted &= {each.id for each in found.values()}
         new = {address for address, each in found.items() if each.id not in self.admitted}
         if new:
-            self.admitted |= {found[address].id for address in check_workers(self.client, new)}
+            answered = check_workers(self.client, new)
+            self.neighbours.meet(self.client, answered)
+            self.admitted |= {found[address].id for address in answered}
         self.seen |= bool(self.admitted)
         self.known, self.workers = found, max(1, sum(each.threads for each in found.values()))
+        self.looked = time.monotonic()
         return {address: each.status for address, each in found.items()}
 
     def starved(self) -> list[tuple[float, str, int]]:
@@ -122,13 +136,19 @@ class Cluster:
             warnings.warn(f"{problem}; going on without", SieveWarning, stacklevel=2)
         return {address: each for address, each in found.items() if address not in silent}
 
+    def lately(self) -> list[str]:
+        """Return the workers that took tasks a moment ago: a pass may be over before the scheduler has been asked."""
+        if time.monotonic() - self.looked > SECONDS_BETWEEN_LOOKS:
+            return self.present()
+        return self._taking() or self.present()
+
     def present(self, enough: Callable[[], bool] = lambda: False) -> list[str]:
         """Return the workers that take tasks, at least one; wait for one if need be, unless that is enough."""
         end = time.monotonic() + SECONDS_FOR_WORKERS
         while True:
             found = self.admit()
             running = [worker for worker, status in found.items() if status == "running"]
-            taking = [worker for worker in running if self.known[worker].id in self.admitted]
+            taking = self._taking() if found else []
             if taking or enough():
                 return taking
             if time.monotonic() > end:
@@ -143,33 +163,54 @@ class Cluster:
                 raise NoWorkersError(f"{where} has lost all its workers")
             time.sleep(0.1)
 
+    def _taking(self) -> list[str]:
+        """Return the workers that take tasks, as far as is known."""
+        return [
+            address for address, each in self.known.items() if each.status == "running" and each.id in self.admitted
+        ]
+
     def watched(self, waiting: Callable[[], Awaitable[T]]) -> T:
-        """Wait for something in Dask's loop, as long as there is a scheduler and a worker to wait for.
+        """Wait for something in Dask's loop, as long as there is a scheduler and a worker to wait for."""
+        while True:
+            with suppress(LeftError):
+                return Awaited(self, waiting).result()
 
-        When a worker has left, the wait begins anew: Dask would try for half a minute to fetch from where nobody is.
-        """
 
+class Awaited(Generic[T]):
+    """Something that happens in Dask's loop, from now on."""
+
+    def __init__(self, cluster: Cluster, waiting: Callable[[], Awaitable[T]]) -> None:
         async def waited() -> T:
             return await waiting()
 
-        def begin() -> concurrent.futures.Future[T]:
-            return asyncio.run_coroutine_threadsafe(waited(), self.client.loop.asyncio_loop)
+        self.cluster, self.known = cluster, cluster.known
+        self.future = asyncio.run_coroutine_threadsafe(waited(), cluster.client.loop.asyncio_loop)
 
-        future, known = begin(), self.known
+    def result(self) -> T:
+        """Wait, as long as there is a scheduler and a worker to wait for; raise LeftError when a worker has left.
+
+        Dask would try for half a minute to fetch from where nobody is, and keep what was meant for that worker.
+        """
         try:
             while True:
                 try:
-                    return future.result(SECONDS_BETWEEN_LOOKS)
+                    return self.future.result(SECONDS_BETWEEN_LOOKS)
                 except TimeoutError:
-                    if future.done():  # just now, or a task itself has raised this
-                        return future.result()
-                    self.present(future.done)
-                    if known.keys() - self.known.keys():
-                        future.cancel()
-                        future = begin()
-                    known = self.known
+                    if self.future.done():  # just now, or a task itself has raised this
+                        return self.future.result()
+                    self.cluster.present(self.future.done)
+                    if self.known.keys() - self.cluster.known.keys():
+                        raise LeftError("a worker has left") from None
         finally:
-            future.cancel()
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Wait no longer."""
+        self.future.cancel()
+
+
+class LeftError(Exception):
+    """A worker has left, and what is waited for may never come."""
 
 
 class PausedError(EngineError):

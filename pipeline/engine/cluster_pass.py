@@ -1,26 +1,28 @@
 """One pass over shards on a Dask cluster, repeated after losses, until it is clear that they are no bad luck.
 
-One task that takes worker after worker with it is an error that names its shard, and memory where Dask's nannies have
-said that it was memory.
+Every task goes through a run of shards. What all tasks need is placed on every worker before: mapped by workers next
+door, sent once to others. One task that takes worker after worker with it is an error that names its shard, and memory
+where Dask's nannies have said that it was memory.
 """
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from typing import Any
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
 
-import dask
-from dask.core import flatten
 from distributed import Future, KilledWorker
 from distributed.comm import CommClosedError
 
 from pipeline.engine.asking import ask
-from pipeline.engine.cluster import AGAIN, Cluster, NoWorkersError, PausedError
-from pipeline.engine.on_worker import REMEDY, TOPIC, OnWorker, touch
+from pipeline.engine.cluster import AGAIN, Awaited, Cluster, LeftError, NoWorkersError, PausedError
+from pipeline.engine.on_worker import REMEDY, TOPIC, perform, touch
+from pipeline.engine.sharing import in_memory
 from pipeline.errors import EngineError, SieveError
 
 REPEATS, DEATHS_AT_A_SHARD, DEATHS_BY_MEMORY = 20, 8, 3
@@ -33,21 +35,32 @@ class ClusterPass:
     def __init__(self, cluster: Cluster, values: tuple[Any, ...]) -> None:
         self.cluster, self.client, self.values = cluster, cluster.client, values
         self.name = uuid.uuid4().hex
-        self.shared: list[Future] | None = None
+        self.shared: Sequence[Any] | None = None
+        self.slots: list[str] = []
+        self.under_way: deque[tuple[Future, Awaited[Any]]] = deque()
+        self.placed, self.losses = ExitStack(), 0
 
-    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function as workers call it."""
-        return OnWorker(function, self.name)
+    def __enter__(self) -> Self:
+        return self
 
-    def compute(self, collection: Callable[..., Any]) -> Any:
-        """Return the result of the Dask collection that is made from the shared objects, repeated after losses."""
-        for _ in range(REPEATS):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._forget()
+
+    def each(self, task: Callable[..., Any], items: Sequence[Any], ahead: int) -> Iterator[Any]:
+        """Yield the results in order."""
+        k = 0
+        while k < len(items):
             try:
-                return self._compute(collection)
-            except LOSSES as error:
-                loss: BaseException = error
-                self.forget()
-                self._accuse(error)
+                if self.shared is None:
+                    self._share()
+                for later in range(k + len(self.under_way), min(len(items), k + ahead)):
+                    self.under_way.append(self._begun(task, items[later], later))
+                who, found = self.under_way[0][1].result()
+                self._expect(who)
+            except (*LOSSES, LeftError) as error:
+                self._lost(error)
             except NoWorkersError as error:
                 raise EngineError(f"{error}{self._last_seen()}; {REMEDY}, start them and {AGAIN}") from error
             except PausedError as error:
@@ -59,46 +72,71 @@ class ClusterPass:
             except Exception:
                 self.cluster.admit()
                 raise
-        problem = f"the Dask cluster at {self.cluster.name} lost workers in {REPEATS} attempts at one pass"
-        raise EngineError(f"{problem}{self._last_seen()}; see their logs and {AGAIN}") from loss
+            else:
+                self.under_way.popleft()[0].release()
+                k, self.losses = k + 1, 0
+                yield found
 
-    def forget(self) -> None:
-        """Let the workers drop what is shared."""
-        for future in self.shared or []:
+    def _begun(self, task: Callable[..., Any], item: Any, k: int) -> tuple[Future, Awaited[Any]]:
+        """Begin a task, on the worker that had the same run in the pass before if the workers are the same."""
+        where = {"workers": [self.slots[k % len(self.slots)]], "allow_other_workers": True, "pure": False}
+        future = self.client.submit(perform, task, item, self.name, *(self.shared or ()), **where)
+        return future, self.cluster.fetching(future)
+
+    def _expect(self, who: str) -> None:
+        """Raise EngineError if a result is from a worker with other versions, or a loss if nobody knows it any more."""
+        if who not in self.cluster.admitted:
+            self.cluster.admit()
+            if who not in self.cluster.admitted:
+                raise CommClosedError("a worker left that was not known yet")
+
+    def _forget(self) -> None:
+        """Let the workers drop what is shared, and what they were at."""
+        for future, awaited in self.under_way:
+            awaited.cancel()
             future.release()
+        self.under_way.clear()
         self.shared = None
+        self.placed.close()
 
-    def _compute(self, collection: Callable[..., Any]) -> Any:
-        workers = self.cluster.present()
-        if self.shared is None:
-            self._share(workers)
-        (optimized,) = dask.optimize(collection(*(dask.delayed(future) for future in self.shared or [])))
-        graph = dict(optimized.__dask_graph__())
-        keys = list(flatten([optimized.__dask_keys__()]))
-        futures = self.client.get(graph, keys, sync=False)
-        try:
-            results = self.cluster.fetched(futures)
-        finally:
-            for future in futures:
-                future.release()
-        self.cluster.admit()
-        finish, extra = optimized.__dask_postcompute__()
-        return finish(results, *extra)
+    def _share(self) -> None:
+        """Place what all tasks need on every worker."""
+        workers = self.cluster.lately()
+        most = max(self.cluster.known[worker].threads for worker in workers)
+        self.slots = [
+            worker for turn in range(most) for worker in sorted(workers) if turn < self.cluster.known[worker].threads
+        ]
+        if self.cluster.neighbours.all:
+            self.shared = self.placed.enter_context(in_memory(self.values))
+        else:
+            self.shared = self._sent(workers)
 
-    def _share(self, workers: list[str]) -> None:
+    def _sent(self, workers: list[str]) -> list[Future]:
         """Send every object to one worker, and from there to all.
 
         Dask's own broadcast never ends if a worker dies meanwhile; tasks that need the objects go elsewhere then.
         """
         if not self.values:
-            self.shared = []
-            return
+            return []
         try:
-            self.shared = self.cluster.watched(lambda: self.client.scatter(list(self.values), hash=False))
+            sent = self.cluster.watched(lambda: self.client.scatter(list(self.values), hash=False))
         except (OSError, TimeoutError) as error:
             raise CommClosedError("a worker left while it was sent an object") from error
+        for future in sent:
+            self.placed.callback(future.release)
         here = {"allow_other_workers": True, "pure": False}
-        self.cluster.done([self.client.submit(touch, *self.shared, workers=[worker], **here) for worker in workers])
+        self.cluster.done([self.client.submit(touch, *sent, workers=[worker], **here) for worker in workers])
+        return sent
+
+    def _lost(self, loss: BaseException) -> None:
+        """Begin what is under way again; raise EngineError if it was not chance, or is too much."""
+        self._forget()
+        self.losses += 1
+        self._accuse(loss)
+        if self.losses >= REPEATS:
+            problem = f"the Dask cluster at {self.cluster.name} lost workers in {REPEATS} attempts at the same shards"
+            raise EngineError(f"{problem}{self._last_seen()}; see their logs and {AGAIN}") from loss
+        self.cluster.looked = 0.0
 
     def _accuse(self, loss: BaseException) -> None:
         """Raise EngineError if it was for memory, or at the same shard, that too many workers died to be chance."""

@@ -1,22 +1,21 @@
 """The engine: run a function over every shard, on any backend, with results that do not depend on which.
 
-A pass is a Dask bag with one partition a shard. Merges form a tree whose shape depends on the number of shards only and
-whose leaves stand in shard order; so two runs are identical to the bit, whatever finished first. A single shard that is
-here is handed to the function without a graph around it.
+A pass is a Dask bag of shards, and ``inline`` computes it as that. What it is worth is its definition: every shard
+once, results in shard order, merged by a tree whose shape depends on the number of shards only (``tree``). The other
+backends come to the same bits without building a graph for work of a millisecond: they go through ``runs`` of shards.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import dask.bag as db
-
 from pipeline.engine.backends import SCHEDULERS, Backend, connect
-from pipeline.engine.shared import resolved
+from pipeline.engine.naming import size_of
+from pipeline.engine.sharing import read_only
+from pipeline.engine.tree import Merged, merged, runs, subtrees
 from pipeline.errors import SpecError
 
 if TYPE_CHECKING:
@@ -25,8 +24,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-FAN_IN = 8
 SOLVE_ON = ("client", "worker")
+WORTH_SHARING = 30_000  # nonzeros: less are done in the time that it takes to wake a thread (about 30 us)
+RUNS_A_WORKER = 2  # where results travel: one is fetched while the next is made, and who joins late finds something
 
 
 class Engine:
@@ -48,22 +48,24 @@ class Engine:
 
             self.pinned = Pinned(self.backend)
 
+    @cached_property
+    def here(self) -> Engine:
+        """The engine whose tasks run in this process: for rows that are wanted here, and need not travel."""
+        return self if self.backend.in_process else Engine("threads")
+
     def reduce(
         self, function: Callable[..., R], shards: Sequence[T], merge: Callable[[Sequence[R]], R], *shared: Any
     ) -> R:
-        """Return merge([function(shard, *shared) for shard in shards]), merged by a tree where the tasks run.
+        """Return merge([function(shard, *shared) for shard in shards]), merged by a tree, its branches where tasks run.
 
-        ``merge`` takes results in shard order, at most ``FAN_IN`` at a time, and returns one of the same kind.
+        ``merge`` takes results in shard order, at most ``FAN_IN`` at a time, and returns one of the same kind; of a
+        single one, that.
         """
         if not shards:
             raise ValueError("a pass needs at least one shard")
-        if len(shards) == 1 and self.backend.in_process:
-            return merge([function(shards[0], *shared)])
-        with self.backend.sharing(shared) as begun:
-            task = begun.task(function)
-            return begun.compute(
-                lambda *given: _bag(task, shards, *given).reduction(_only, _Merge(merge), split_every=FAN_IN)
-            )
+        branches = subtrees(shards, self.backend.branches)
+        parts = self._each(Merged(self.backend.task(function), merge), branches, shared, len(branches))
+        return merged(list(parts), merge)
 
     def stream(
         self, function: Callable[..., R], shards: Sequence[T], *shared: Any, window: int | None = None
@@ -72,17 +74,25 @@ class Engine:
 
         At most ``window`` results are in memory at a time (two a worker, unless they are small enough for more).
         """
-        if len(shards) == 1 and self.backend.in_process:
-            yield function(shards[0], *shared)
-            return
-        window = window or 2 * self.backend.workers
-        with self.backend.sharing(shared) as begun:
-            task = begun.task(function)
-            for first in range(0, len(shards), window):
-                yield from begun.compute(partial(_bag, task, shards[first : first + window]))
+        return self._each(self.backend.task(function), shards, shared, window or 2 * self.backend.workers)
+
+    def _each(
+        self, task: Callable[..., Any], items: Sequence[Any], shared: tuple[Any, ...], window: int
+    ) -> Iterator[Any]:
+        """Yield task(item, *shared) in order: in this thread where sharing costs more than it gains."""
+        backend = self.backend
+        if backend.in_process and (len(items) == 1 or size_of(list(items)) < WORTH_SHARING):
+            given = [read_only(value) for value in shared]
+            return (task(item, *given) for item in items)
+        if backend.in_process:
+            return backend.each(task, items, shared, window)
+        lanes = RUNS_A_WORKER * backend.workers
+        count = max(lanes, -(-len(items) * lanes // max(lanes, window))) if items else 0
+        return (result for run in backend.each(_Run(task), runs(items, count), shared, lanes) for result in run)
 
     def close(self) -> None:
         """Give back threads, processes or the connection."""
+        self._others_end()
         self.backend.close()
 
     def __enter__(self) -> Self:
@@ -94,46 +104,19 @@ class Engine:
         if kind is None:
             self.close()
         else:
+            self._others_end()
             self.backend.abandon()
 
-
-def _bag(task: Callable[..., Any], shards: Sequence[Any], *shared: Any) -> db.Bag:
-    return db.from_sequence(shards, npartitions=len(shards)).map_partitions(_Run(task), *shared)
+    def _others_end(self) -> None:
+        if "here" in self.__dict__ and self.here is not self:
+            self.here.backend.abandon()
 
 
 class _Run:
-    """Calls ``task`` for the one shard of a partition, under a name that no other pass has.
-
-    A cluster that still remembers a task of the same name answers with its old result, or its old failure.
-    """
+    """A function of a run of items: ``task`` of each."""
 
     def __init__(self, task: Callable[..., Any]) -> None:
-        self.task, self.token = task, uuid.uuid4().hex
-        self.__name__ = getattr(task, "__name__", "run").strip("_<>")
+        self.task = task
 
-    def __dask_tokenize__(self) -> str:
-        return self.token
-
-    def __call__(self, partition: Sequence[Any], *arguments: Any) -> list[Any]:
-        shared = [resolved(argument) for argument in arguments]
-        return [self.task(shard, *shared) for shard in partition]
-
-
-class _Merge:
-    """Calls ``merge`` with a list."""
-
-    __name__ = "merge"
-
-    def __init__(self, merge: Callable[[Sequence[Any]], Any]) -> None:
-        self.merge, self.token = merge, uuid.uuid4().hex
-
-    def __dask_tokenize__(self) -> str:
-        return self.token
-
-    def __call__(self, results: Any) -> Any:
-        return self.merge(list(results))
-
-
-def _only(partition: Sequence[Any]) -> Any:
-    (result,) = partition
-    return result
+    def __call__(self, run: Sequence[Any], *shared: Any) -> list[Any]:
+        return [self.task(item, *shared) for item in run]

@@ -7,6 +7,7 @@ Dask counts the pages of mapped files as a worker's memory. Above 80 % of its li
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,32 +16,54 @@ from typing import Any, NamedTuple
 
 from distributed import Scheduler, Worker, get_worker
 
-from pipeline.engine.naming import named
+from pipeline.engine.naming import named, size_of
+from pipeline.engine.sharing import read_only
 from pipeline.errors import DatasetError, EngineError, SieveError
 from pipeline.relief import let_go
 
 TOPIC = "svmsieve"
+WORTH_TELLING = 500_000  # nonzeros
 SHARE_OF_LIMIT = 0.5
 REMEDY = "give the workers more memory or ingest the data into smaller shards"
 
 
 class OnWorker:
-    """Calls ``function`` for a shard in the pass of this name; tells the scheduler first, in case it is fatal."""
+    """Calls ``function`` for a shard, here on a worker, and tells the scheduler first, in case it is fatal.
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
-        self.function, self.name = function, name
-        self.__name__ = getattr(function, "__name__", "run")
+    Of shards too small to be that, only now and then one is told of: telling takes as long as some 50,000 nonzeros.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
 
     def __call__(self, shard: Any, *shared: Any) -> Any:
-        """Call it, here on a worker."""
+        """Call it."""
         worker = get_worker()
-        worker.log_event(TOPIC, {"pass": self.name, "shard": named(shard), "id": worker.id})
-        relieve(worker.memory_manager.memory_limit)
+        _run.untold += size_of(shard)
+        if _run.untold >= WORTH_TELLING:
+            _run.untold = 0
+            worker.log_event(TOPIC, {"pass": _run.name, "shard": named(shard), "id": worker.id})
+            relieve(worker.memory_manager.memory_limit)
         try:
             with naming(worker):
                 return self.function(shard, *shared)
         except MemoryError as error:
             raise EngineError(f"worker {worker.address} ran out of memory at {named(shard)}; {REMEDY}") from error
+
+
+class _Run(threading.local):
+    """Which pass this thread of a worker is at, and how many nonzeros it has gone through without a word."""
+
+    name, untold = "", 0
+
+
+_run = _Run()
+
+
+def perform(task: Callable[..., Any], item: Any, name: str, *shared: Any) -> tuple[str, Any]:
+    """Return what ``task`` makes of an item in the pass of this name, after the id of the worker that this is."""
+    _run.name, _run.untold = name, WORTH_TELLING  # the first shard is told of
+    return get_worker().id, task(item, *(read_only(value) for value in shared))
 
 
 @contextmanager

@@ -10,23 +10,26 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager
+from functools import lru_cache
 from multiprocessing import spawn
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+
 from pipeline.cores import available_cores
-from pipeline.engine.backends import Local
 from pipeline.engine.naming import named
-from pipeline.engine.shared import as_files, remove_files
+from pipeline.engine.sharing import in_memory, read_only
 from pipeline.errors import EngineError, SieveError
 
 NAME = "svmsieve-worker"
@@ -47,7 +50,7 @@ class _Context(SpawnContext):
         return self.made[-1]
 
 
-class Processes(Local):
+class Processes:
     """A pool of processes of this machine."""
 
     name, in_process = "processes", False
@@ -58,24 +61,38 @@ class Processes(Local):
         self.notes = Path(tempfile.mkdtemp(prefix="svmsieve-notes-"))
         self._start()
 
-    def share(self, values: tuple[Any, ...]) -> AbstractContextManager[tuple[Any, ...]]:
-        """Pass arrays in temporary files that every process maps."""
-        return as_files(values)
+    @property
+    def branches(self) -> int:
+        """What branches return travels: few."""
+        return 2 * self.workers
 
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function as a process calls it: it notes its shard first."""
         return _Noted(function, str(self.notes))
 
-    def compute(self, collection: Any) -> Any:
-        """Compute in the pool, a task at a time (Dask would hand out six); a process that dies is an error."""
+    def each(
+        self, task: Callable[..., Any], items: Sequence[Any], shared: tuple[Any, ...], ahead: int
+    ) -> Iterator[Any]:
+        """Yield results in order, arrays being shared in memory; a process that dies is an error."""
         if self.broken:
             self._start()
-        try:
-            return collection.compute(scheduler="processes", pool=self.pool, chunksize=1)
-        except BrokenProcessPool as error:
-            self.broken = True
-            self.pool.shutdown(cancel_futures=True)
-            raise EngineError(self._what_happened()) from error
+        waiting: deque[Future[Any]] = deque()
+        with in_memory(shared) as given:
+            try:
+                packed = cloudpickle.dumps(task)  # functions of a script or a notebook, too
+                for item in items:
+                    if len(waiting) == ahead:
+                        yield waiting.popleft().result()
+                    waiting.append(self.pool.submit(_call, packed, item, given))
+                while waiting:
+                    yield waiting.popleft().result()
+            except BrokenProcessPool as error:
+                self.broken = True
+                self.pool.shutdown(cancel_futures=True)
+                raise EngineError(self._what_happened()) from error
+            finally:
+                for future in waiting:
+                    future.cancel()
 
     def close(self) -> None:
         """End the processes."""
@@ -129,6 +146,15 @@ class _Noted:
             raise EngineError(f"a worker process ran out of memory at {named(shard)}; {REMEDY}") from error
 
 
+def _call(packed: bytes, item: Any, given: tuple[Any, ...]) -> Any:
+    return _unpacked(packed)(item, *(read_only(value) for value in given))
+
+
+@lru_cache(maxsize=1)
+def _unpacked(packed: bytes) -> Callable[..., Any]:
+    return pickle.loads(packed)  # noqa: S301 - from the process that started this one
+
+
 def _check_script() -> None:
     """End here if this is a worker process of ours that is importing the script which started it."""
     try:
@@ -151,7 +177,6 @@ def _follow_parent(notes: str) -> None:
 
     def follow() -> None:
         parent.join()
-        remove_files()
         shutil.rmtree(notes, ignore_errors=True)
         os._exit(1)
 

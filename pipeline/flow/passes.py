@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,8 @@ from pipeline.maths import csr
 from pipeline.maths.csr import SparseVector
 from pipeline.maths.slack import Near, near_margin
 
-RESULT_BYTES = 4_000_000  # of a pass's results, in memory for each worker
+RESULT_BYTES, RESULT_BYTES_FROM_AFAR = 4_000_000, 32_000_000  # of a pass's results, in memory for each worker
+MOST_VECTORS = 3  # that a pass multiplies: what is cut for so many is cut alike for fewer, on the same workers
 PIECE_NONZEROS = 1_000_000  # of the rows that travel as one result
 
 
@@ -46,9 +47,7 @@ def certifying_products(
 
     After each shard yield where its rows stand, and the slacks of those near the margin of w (none if |w| is nan).
     """
-    together = max(2, RESULT_BYTES // (8 * len(vectors) * max(shard.n_rows for shard in data.shards)))
-    window = together * engine.backend.workers
-    row = 0
+    window, row = window_of(engine, data, 8 * MOST_VECTORS), 0
     for piece, near in engine.stream(_shard_products, data.shards, w_norm, *vectors, window=window):
         here = slice(row, row + piece[0].size)
         for array, part in zip(out, piece, strict=True):
@@ -56,6 +55,12 @@ def certifying_products(
         row = here.stop
         yield here, near
     assert row == data.n_rows
+
+
+def window_of(engine: Engine, data: Dataset, row_bytes: int) -> int:
+    """Return how many shards' results, of so many bytes a row, may be in memory at a time."""
+    most = RESULT_BYTES if engine.backend.in_process else RESULT_BYTES_FROM_AFAR
+    return max(2, most // (row_bytes * max(shard.n_rows for shard in data.shards))) * engine.backend.workers
 
 
 def row_sum(engine: Engine, data: Dataset, coefficients: np.ndarray) -> np.ndarray:
@@ -89,7 +94,7 @@ def gather(
     """Gather the rows where the boolean mask ``selected`` is true, in row order.
 
     The rows' lengths, and whether values need 64 bits, come from a first look at the data unless they are given. Then
-    the result is sized exactly and filled: in place by tasks of this process, piece by piece from elsewhere.
+    the result is sized exactly and filled in place: this process reads the shards itself, wherever passes run.
     """
     if selected.shape != (data.n_rows,) or selected.dtype != np.bool_:
         raise ValueError(f"the mask must be boolean with {data.n_rows} entries")
@@ -106,37 +111,26 @@ def gather(
     about = np.empty(n, np.int8), np.empty(n), np.empty(n)
     places, row, entry = [], 0, 0
     for shard, size in zip(shards, sizes, strict=True):
-        places.append(_Place(shard, row, entry))
+        places.append(_Place(shard, row, entry, size[1]))
         row, entry = row + size[0], entry + size[1]
-    if places and engine.backend.in_process:
-        engine.reduce(_fill, places, _nothing, selected, out, about)
-    elif places:
-        row = entry = 0
-        for piece in stream_rows(engine, data, selected):
-            _put(piece, row, entry, out, about)
-            row, entry = row + piece[3].size, entry + piece[1].size
+    for _ in engine.here.stream(partial(_fill, out=out, about=about), places, selected, window=len(places)):
+        pass
     x = sp.csr_array((out[2], out[1], out[0]), shape=(n, data.n_features))
     return Gathered(x, *about, np.flatnonzero(selected))
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the rows of a shard go in the result of ``gather``: from which row and which entry on."""
+    """Where the rows of a shard go in the result of ``gather``: from which row and which entry on, ``nnz`` entries."""
 
     shard: Shard
     row: int
     entry: int
+    nnz: int
 
-
-def _put(
-    piece: Sequence[np.ndarray], row: int, entry: int, out: Sequence[np.ndarray], about: Sequence[np.ndarray]
-) -> None:
-    """Copy a piece of rows to its place."""
-    stop, end = row + piece[3].size, entry + piece[1].size
-    out[0][row + 1 : stop + 1] = piece[0][1:] + entry
-    out[1][entry:end], out[2][entry:end] = piece[1], piece[2]
-    for array, part in zip(about, piece[3:], strict=True):
-        array[row:stop] = part
+    @property
+    def path(self) -> str:
+        return str(getattr(self.shard, "path", ""))
 
 
 def _fill(place: _Place, selected: np.ndarray, out: Sequence[np.ndarray], about: Sequence[np.ndarray]) -> None:
@@ -223,7 +217,3 @@ def _add_all(parts: Sequence[SparseVector]) -> SparseVector:
 
 def _joined(parts: Sequence[list[tuple[int, int, bool]]]) -> list[tuple[int, int, bool]]:
     return [size for part in parts for size in part]
-
-
-def _nothing(parts: Sequence[None]) -> None:
-    """Merge results that are none."""

@@ -346,6 +346,7 @@ def test_other_versions_are_found_at_the_start_and_later(cluster, tmp_path, kind
         try:
             with pytest.raises(EngineError, match=MISFITS[kind]):
                 Engine(cluster.address)
+            time.sleep(cluster_module.SECONDS_BETWEEN_LOOKS)
             with pytest.raises(EngineError, match=MISFITS[kind]):
                 engine.reduce(process_id, range(3), joined)
         finally:
@@ -360,6 +361,7 @@ def test_a_misfit_that_joins_during_a_pass_is_found_before_its_results_are_used(
     def add_misfit() -> None:
         until(lambda: seen(tmp_path))
         workers.append(misfit(cluster, tmp_path, "other"))
+        time.sleep(2 * cluster_module.SECONDS_BETWEEN_LOOKS)
         (tmp_path / "go").touch()
 
     try:

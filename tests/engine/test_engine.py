@@ -8,14 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 
 import cloudpickle
-import dask
 import numpy as np
 import psutil
 import pytest
@@ -27,7 +25,8 @@ from pipeline.data.inputs import open_dataset
 from pipeline.engine import cluster as cluster_module
 from pipeline.engine import connection
 from pipeline.engine.cluster import Cluster
-from pipeline.engine.engine import FAN_IN, Engine
+from pipeline.engine.engine import Engine
+from pipeline.engine.tree import FAN_IN
 from pipeline.errors import DataError, EngineError
 from pipeline.flow.describe import describe
 from pipeline.flow.passes import cost_sum, gather, margins
@@ -126,7 +125,7 @@ def write_to_shared(shard, w):
 
 def memory_maps(shard, w):
     maps = Path("/proc/self/maps").read_text().splitlines()
-    return [(type(w), float(w[0]), len({line.split()[5] for line in maps if "svmsieve-" in line}))]
+    return [(type(w), float(w[0]), len({line.split()[5] for line in maps if "memfd:svmsieve-" in line}))]
 
 
 def meet(shard, folder):
@@ -206,6 +205,8 @@ def test_stream_runs_ahead_by_two_shards_a_worker_only(engines, name, window):
     done = []
     found = engines(name).stream(done.append, range(40))
     next(found)
+    until(lambda: len(done) == window)
+    time.sleep(0.05)
     assert sorted(done) == list(range(window))
     found.close()
 
@@ -250,51 +251,49 @@ def test_shared_arrays_are_read_only(engine):
     assert not w.any()
 
 
-sizes_of_tasks: list[int] = []
+@pytest.mark.parametrize("name", ["processes-2", "cluster"])
+def test_no_task_carries_the_array(engines, name, monkeypatch):
+    engine, sizes = engines(name), []
+    where = engine.backend.pool if name == "processes-2" else engine.backend.client
+    submit = where.submit
 
+    def spy(*arguments, **options):
+        sizes.append(len(cloudpickle.dumps(arguments)))
+        return submit(*arguments, **options)
 
-def measured_dumps(value):
-    sizes_of_tasks.append(len(cloudpickle.dumps(value)))
-    return cloudpickle.dumps(value)
-
-
-def test_no_task_for_a_process_carries_the_array(engines):
-    sizes_of_tasks.clear()
-    with dask.config.set(func_dumps=measured_dumps):
-        engines("processes-2").reduce(product, range(20), np.concatenate, np.ones(1_000_000), 2.0)
-    assert len(sizes_of_tasks) >= 20
-    assert max(sizes_of_tasks) < 5_000
-
-
-def test_no_graph_for_the_cluster_carries_the_array(engines, monkeypatch):
-    engine, sizes = engines("cluster"), []
-    get = engine.backend.client.get
-
-    def spy(graph, *arguments, **options):
-        sizes.append(len(cloudpickle.dumps(graph)))
-        return get(graph, *arguments, **options)
-
-    monkeypatch.setattr(engine.backend.client, "get", spy)
+    monkeypatch.setattr(where, "submit", spy)
     engine.reduce(product, range(20), np.concatenate, np.ones(1_000_000), 2.0)
-    assert len(list(engine.stream(product, range(20), np.ones(1_000_000), 2.0))) == 20
-    assert 0 < max(sizes) < 50_000
+    assert len(sizes) == 4, "two runs a worker"
+    assert len(list(engine.stream(product, range(20), np.ones(1_000_000), 2.0, window=20))) == 20
+    assert len(sizes) == 8
+    assert max(sizes) < 5_000
 
 
-def test_a_cluster_worker_unpickles_a_shared_object_once_a_pass(engines):
+def test_a_cluster_worker_unpickles_a_shared_object_once_a_run(engines):
     engine, counts = engines("cluster"), {}
     for passes in (1, 2):
         found = engine.reduce(process_and_unpickled, range(30), chained, Counted())
         counts[passes] = dict(found)
-        assert len(set(found)) == 2, "every task of a worker saw the same count"
-    assert all(counts[2][pid] == count + 1 for pid, count in counts[1].items())
+        assert len(set(found)) == 4, "of two workers with two runs each"
+    assert all(counts[2][pid] == count + 2 for pid, count in counts[1].items())
 
 
-def test_processes_map_one_file_and_let_go_of_it(engines, tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+@pytest.mark.parametrize("name", ["processes-2", "cluster"])
+def test_processes_of_this_machine_map_one_piece_of_memory_and_let_go_of_it(engines, name):
     for value in range(1, 4):
-        found = engines("processes-2").reduce(memory_maps, range(8), chained, np.full(100_000, float(value)))
+        found = engines(name).reduce(memory_maps, range(8), chained, np.full(100_000, float(value)))
         assert found == [(np.ndarray, float(value), 1)] * 8
-        assert not list(tmp_path.iterdir())
+    assert engines(name).reduce(memory_maps, range(8), chained, np.ones(1)) == [(np.ndarray, 1.0, 0)] * 8
+    mine = [str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    assert sum("memfd:svmsieve" in link for link in mine) <= 1, "what neighbours are known by"
+
+
+def test_workers_of_other_machines_are_sent_the_array(engines, monkeypatch):
+    engine, w = engines("cluster"), np.linspace(0, 1, 100_000)
+    monkeypatch.setattr(engine.backend.neighbours, "all", False)
+    found = engine.reduce(product, range(9), np.concatenate, w, 0.1)
+    np.testing.assert_array_equal(found, [shard * 0.1 * w[shard] for shard in range(9)])
+    assert engine.reduce(memory_maps, range(8), chained, w + 1.0) == [(np.ndarray, 1.0, 0)] * 8
 
 
 def test_cluster_workers_drop_shared_objects_after_the_pass(engines):
@@ -305,16 +304,13 @@ def test_cluster_workers_drop_shared_objects_after_the_pass(engines):
     until(lambda: not any(engine.backend.client.run(held).values()))
 
 
-def test_no_room_for_the_array_is_an_engine_error(engines, tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-    def full(path, *_, **__):
+def test_no_room_for_the_array_is_an_engine_error(engines, monkeypatch):
+    def full(number, start, size):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
-    with pytest.raises(EngineError, match=r"8000 bytes .* \(No space left on device\); set TMPDIR"):
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(EngineError, match=r"no memory for 8000 bytes .* \(No space left on device\); use threads"):
         engines("processes-2").reduce(product, range(5), np.concatenate, np.ones(1000), 2.0)
-    assert not list(tmp_path.iterdir())
 
 
 # Failures
@@ -423,7 +419,6 @@ def test_a_killed_program_leaves_no_processes_and_no_files(tmp_path):
     with subprocess.Popen([sys.executable, str(tmp_path / "program.py")], env=environment, **pipes) as process:
         try:
             workers = {int(process.stdout.readline()) for _ in range(2)}
-            assert len(list(tmp_path.glob("shared/svmsieve-*/0.npy"))) == 1
         finally:
             process.kill()
             process.communicate()

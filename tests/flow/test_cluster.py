@@ -55,20 +55,20 @@ def models(run: Path) -> list[bytes]:
 
 def test_a_worker_killed_during_the_path_changes_no_bit(data, undisturbed, cluster, tmp_path, monkeypatch):
     """One of three workers is killed with tasks on it, another between two steps."""
-    passes, steps = 0, 0
+    tasks, steps = 0, 0
 
     def killing(engine: Engine) -> None:
-        get = engine.backend.client.get
+        submit = engine.backend.client.submit
 
         def spy(*arguments, **options):
-            nonlocal passes
-            passes += 1
-            futures = get(*arguments, **options)
-            if passes == 9:
+            nonlocal tasks
+            tasks += 1
+            future = submit(*arguments, **options)
+            if tasks == 25:
                 cluster.kill(cluster.workers[0])
-            return futures
+            return future
 
-        monkeypatch.setattr(engine.backend.client, "get", spy)
+        monkeypatch.setattr(engine.backend.client, "submit", spy)
 
     def listen(event) -> None:
         nonlocal steps
@@ -81,7 +81,7 @@ def test_a_worker_killed_during_the_path_changes_no_bit(data, undisturbed, clust
         killing(engine)
         run = train_run(engine, data, PathSpec(**SETTINGS), tmp_path / "run", listen=listen)
         assert models(run.path) == undisturbed
-        assert passes > 9
+        assert tasks > 25
         assert steps > 5
         assert len(cluster.workers) == 1
         assert all(finding.holds for finding in verify(engine, run.path, data))
