@@ -5,11 +5,13 @@ Everything is ended at the end, whatever happens.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -143,3 +145,6 @@ def real_cluster(folder: Path, workers: int, **options: Any) -> Iterator[RealClu
             yield cluster
     finally:
         cluster.stop()
+        with warnings.catch_warnings():  # Dask leaves connections that broke to the garbage collector
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
