@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
+from numpy.lib.npyio import NpzFile
 
 from pipeline.data.sources.base import ReadOptions
 from tests.fuzz.mutate import NUMBERS, mutated
@@ -157,7 +158,7 @@ def _slow(content: bytes, unlabelled: bool) -> list[Row]:
 
 def _loaded(content: bytes, unlabelled: bool) -> dict[str, np.ndarray]:
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        with NpzFile(io.BytesIO(content), own_fid=True) as stored:  # np.load wants the archive's first bytes, too
             return {
                 name: stored[name] for name in stored.files if name in (*_NEEDED, *([] if unlabelled else ["weight"]))
             }
