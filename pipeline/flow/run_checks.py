@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from pipeline.data.strict import is_unicode
 from pipeline.errors import shown
 from pipeline.spec import SCORES, PathSpec
 
@@ -47,8 +48,8 @@ def _is_text(x: Any) -> bool:
     return isinstance(x, str)
 
 
-def _are_texts(x: Any) -> bool:
-    return isinstance(x, list) and all(isinstance(item, str) for item in x)
+def _are_names(x: Any) -> bool:
+    return isinstance(x, list) and all(map(is_unicode, x))
 
 
 def _is_score(x: Any) -> bool:
@@ -80,7 +81,7 @@ def _is_reference(x: Any) -> bool:
 
 
 def _are_labels(x: Any) -> bool:
-    return isinstance(x, dict) and all(_are_texts(x.get(side)) and x[side] for side in ("negative", "positive"))
+    return isinstance(x, dict) and all(_are_names(x.get(side)) and x[side] for side in ("negative", "positive"))
 
 
 HEADER: dict[str, Check] = {
@@ -102,6 +103,7 @@ DATA: dict[str, Check] = {
     "nnz": _is_whole,
     "bias": _is_number,
     "labels": _are_labels,
+    "columns": _or_none(_are_names),
     "shards": _each(_is_shard),
     "validation": _is_text,
     "reference": _each(_is_reference),
