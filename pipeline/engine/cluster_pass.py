@@ -34,6 +34,7 @@ class ClusterPass:
         self.cluster, self.client, self.values = cluster, cluster.client, values
         self.name = uuid.uuid4().hex
         self.shared: list[Future] | None = None
+        self.workers: set[str] = set()
 
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function as workers call it."""
@@ -70,6 +71,7 @@ class ClusterPass:
 
     def _compute(self, collection: Callable[..., Any]) -> Any:
         workers = self.cluster.present()
+        self.workers.update(workers)
         if self.shared is None:
             self._share(workers)
         (optimized,) = dask.optimize(collection(*(dask.delayed(future) for future in self.shared or [])))
@@ -111,7 +113,7 @@ class ClusterPass:
         if starved and (isinstance(loss, KilledWorker) or len(starved) >= DEATHS_BY_MEMORY):
             worker, used, shard = starved[-1]
             died = f", {len(starved)} workers so far" if len(starved) > 1 else ""
-            problem = f"worker {worker} passed its memory limit (with {used / 1e6:,.0f} MB) at {shard}{died}"
+            problem = f"worker {worker} passed its memory limit (with {used / 1e6:,.0f} MB) {shard}{died}"
             raise EngineError(f"{problem}; {REMEDY}") from loss
         shard, died_there = self._suspect(last)
         if died_there >= DEATHS_AT_A_SHARD:
@@ -126,7 +128,7 @@ class ClusterPass:
         except OSError:  # the scheduler has gone, too
             return " (out of memory or killed)"
         if starved:
-            return f" ({len(starved)} of them passed their memory limit, the last at {starved[-1][2]})"
+            return f" ({len(starved)} of them passed their memory limit, the last {starved[-1][2]})"
         return f" (out of memory or killed{f', {died} of them at {shard}' if died > 1 else ''})"
 
     def _last(self) -> dict[str, tuple[float, str, str]]:
@@ -143,10 +145,10 @@ class ClusterPass:
         return max(gone.items(), key=lambda item: item[1], default=("", 0))
 
     def _starved(self, last: dict[str, tuple[float, str, str]]) -> list[tuple[str, int, str]]:
-        """Return the workers of this pass that passed their memory limit, what they used, and at which shard."""
+        """Return the workers of this pass that passed their memory limit, what they used, and where they were."""
         found = []
         for when, worker, used in self.cluster.starved():
             before = [(then, shard) for then, address, shard in last.values() if address == worker and then <= when]
-            if before:
-                found.append((worker, used, max(before)[1]))
+            if worker in self.workers:
+                found.append((worker, used, f"at {max(before)[1]}" if before else "before its first shard"))
         return found
