@@ -109,9 +109,11 @@ def test_a_worker_over_its_memory_limit_is_named_with_the_shard(cluster):
         engine.reduce(hoard, range(6), added)
 
 
-def test_a_worker_over_its_memory_limit_before_any_shard(cluster, monkeypatch):
+def test_a_worker_over_its_memory_limit_before_any_shard(tmp_path, monkeypatch):
     """As one does that has room for little more than itself: what all tasks need is too much for it."""
     monkeypatch.setattr(cluster_pass, "touch", hoard_shared)
     expected = r"^worker tls://\S+ passed its memory limit \(with \d+ MB\) before its first shard(, \d workers so far)?"
-    with Engine(cluster.address) as engine, pytest.raises(EngineError, match=expected):
-        engine.reduce(waiting, range(6), added, np.ones(6), "")
+    with real_cluster(tmp_path, workers=0, allowed_failures=0) as alone:
+        alone.add_worker(nanny=True, options=["--memory-limit", "400MB"])
+        with Engine(alone.address) as engine, pytest.raises(EngineError, match=expected):
+            engine.reduce(waiting, range(6), added, np.ones(6), "")
