@@ -27,13 +27,19 @@ ending.SECONDS_FOR_TASKS = ending.SECONDS_BETWEEN = 0.2
 
 def hang(*_):
     with open(sys.argv[1], "rb") as pipe:  # somebody holds it open and writes nothing
-        os.write(1, b"x")
         pipe.read(1)
 
 {hanging}
 main(sys.argv[2:])
 """
-IN_A_POOL = "import pipeline.data.ingest as place; place.in_order = lambda pool, *_, **__: [pool.submit(hang).result()]"
+IN_A_POOL = """
+from pipeline.data import ingest as place
+def wait(pool, *_, **__):
+    future = pool.submit(hang)
+    os.write(1, b"x")  # interrupted within submit, nobody would wait for the thread
+    return [future.result()]
+place.in_order = wait
+"""
 IN_COMPILED_CODE = """
 import ctypes
 from pipeline.data import ingest as place

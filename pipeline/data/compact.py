@@ -23,7 +23,7 @@ from pipeline.data.manifest import Manifest
 from pipeline.data.mapping import forget_maps, read_shard
 from pipeline.data.parallel import in_order
 from pipeline.data.rows import Rows
-from pipeline.data.shard import ROW_BYTES, ShardInfo, shard_name, write_shard
+from pipeline.data.shard import ROW_BYTES, ShardInfo, write_shard
 from pipeline.errors import DatasetError
 from pipeline.events import Listener, Progress, silent
 
@@ -57,7 +57,7 @@ def compact(
         assert directory.old is not None
         old = directory.old
         runs = _runs(old.shards, group_of, shard_bytes)
-        names = [shard_name(old.next_number + k) for k in range(len(runs))]
+        names = [directory.name_of(k) for k in range(len(runs))]
         merged = {name: tuple(shard.name for shard in run) for name, run in zip(names, runs, strict=True)}
         if not merged:
             return Compacted(old, {})

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pipeline.data.journal import end_journal, read_journal, write_journal
 from pipeline.data.manifest import MANIFEST, Manifest, read_manifest, write_manifest
-from pipeline.data.shard import is_shard_name
+from pipeline.data.shard import LARGEST_NUMBER, is_shard_name, shard_name
 from pipeline.data.stores import is_url
 from pipeline.errors import DatasetError
 from pipeline.files import TEMPORARY, locked, one_line, remove_folder, sync_directory
@@ -34,6 +34,14 @@ class OpenDirectory:
     def __init__(self, path: Path, final: Path, old: Manifest | None = None, replaces: bool = False) -> None:
         self.path, self.final, self.old, self.replaces = path, final, old, replaces
         self.finished = False
+
+    def name_of(self, number: int) -> str:
+        """Return the name of a new shard; they are numbered from 0, after all that there were."""
+        number += 0 if self.old is None else self.old.next_number
+        if number >= LARGEST_NUMBER:
+            cure = f"svmsieve datasets copy {self.final} NEW numbers them anew"
+            raise DatasetError(f"{self.final}: no number is left for another shard; {cure}")
+        return shard_name(number)
 
     def finish(self, manifest: Manifest) -> None:
         """Make the data set visible, all at once."""
@@ -182,7 +190,7 @@ def _settle(directory: Path) -> None:
         raise DatasetError(f"{directory}: manifest.json names a shard twice; copy the data set anew to change it")
     strays = sorted(name for name in found - named if is_shard_name(name))
     for name in strays:
-        if journal is None or not journal.explains(name):
+        if journal is None or not journal.explains(name, manifest.next_number):
             problem = f"{name} is there, but manifest.json does not name it"
             raise DatasetError(f"{directory}: {problem}; {advice}, or move that shard away if it is not needed")
     half = (name for name in found if name.endswith(TEMPORARY) and _OWN.fullmatch(name))

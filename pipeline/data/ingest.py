@@ -26,7 +26,7 @@ from pipeline.data.directory import OpenDirectory, existing_directory, new_direc
 from pipeline.data.labels import LabelCoder, label_text
 from pipeline.data.manifest import Manifest, SourceInfo
 from pipeline.data.parallel import in_order
-from pipeline.data.shard import ShardInfo, shard_name, write_shard
+from pipeline.data.shard import ShardInfo, write_shard
 from pipeline.data.sources.base import ReadOptions, Source
 from pipeline.data.sources.choose import open_sources
 from pipeline.data.tidy import LARGEST_NORM
@@ -203,8 +203,8 @@ class _Ingest:
             return
         if self.written:
             self.written[-1].result()
-        number = len(self.written) + (0 if self.old is None else self.old.next_number)
-        task = partial(_write_pieces, self.directory.path, shard_name(number), pieces, self.spec.bias, self.bias_index)
+        name = self.directory.name_of(len(self.written))
+        task = partial(_write_pieces, self.directory.path, name, pieces, self.spec.bias, self.bias_index)
         self.written.append(pool.submit(task))
 
     def _amended(self, shards: list[ShardInfo], pool: ThreadPoolExecutor) -> list[ShardInfo]:

@@ -34,9 +34,13 @@ class Journal:
     first_new: int
     removed: frozenset[str] = frozenset()
 
-    def explains(self, name: str) -> bool:
-        """Tell whether a shard that the manifest does not name was left by a killed writer."""
-        return name in self.removed or number_of(name) >= self.first_new
+    def explains(self, name: str, next_number: int) -> bool:
+        """Tell whether a shard that the manifest does not name was left by a killed writer.
+
+        A manifest whose next number is higher than ``first_new`` was written at the end of the change: of the numbers
+        below it, it names all that were new.
+        """
+        return name in self.removed or number_of(name) >= max(self.first_new, next_number)
 
 
 def write_journal(directory: Path, first_new: int, removed: Iterable[str] = ()) -> None:

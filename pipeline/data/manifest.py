@@ -17,6 +17,7 @@ from pipeline.data.strict import (
     LARGEST,
     OBJECT,
     TEXT,
+    UNICODE,
     Form,
     checked,
     list_of,
@@ -144,6 +145,8 @@ class Manifest:
         labels = checked(head["label_map"], _LABELS, "label_map")
         if set(labels["-1"]) & set(labels["+1"]):
             raise ValueError("label_map has a label on both sides")
+        if len(set(head["columns"] or ())) < len(head["columns"] or ()):
+            raise ValueError("columns has a name twice")
         if head["features"] < (2 if head["bias"] else 1) or len(head["columns"] or ()) > head["features"]:
             raise ValueError(f"features is {head['features']}, fewer than the columns and the bias need")
         sources = (checked(each, _SOURCE, f"sources[{k}]") for k, each in enumerate(head["sources"]))
@@ -178,7 +181,7 @@ _HEAD: Form = {
     "bias": number(-LARGEST_NORM, LARGEST_NORM),
     "index_base": one_of(0, 1, None),
     "label_map": OBJECT,
-    "columns": list_of(TEXT, or_none=True),
+    "columns": list_of(UNICODE, or_none=True),
     "sources": list_of(ANY),
     "shards": list_of(ANY, filled=True),
     "created_by": TEXT,
@@ -188,7 +191,8 @@ _HEAD: Form = {
     "label_counts": OBJECT,
     "fingerprint": TEXT,
 }
-_LABELS: Form = {"-1": list_of(TEXT), "+1": list_of(TEXT), "one_against_rest": FLAG}
+_SIDE = list_of(UNICODE, filled=True)
+_LABELS: Form = {"-1": _SIDE, "+1": _SIDE, "one_against_rest": FLAG}
 _SOURCE: Form = {"name": TEXT, "bytes": whole(0, LARGEST), "rows": whole(0, LARGEST)}
 
 

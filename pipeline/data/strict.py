@@ -7,11 +7,13 @@ is none either.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 LARGEST = 2**63 - 1  # of what counts bytes, rows or nanoseconds
+_HALF = re.compile("[\ud800-\udfff]")
 _SHOWN = 40  # characters of a wrong value
 
 
@@ -25,8 +27,15 @@ class Must:
 
 Form = Mapping[str, Must]
 
+
+def is_unicode(value: object) -> bool:
+    """Tell text of whole characters: JSON may hold halves of some (as names of files may), which no table takes."""
+    return type(value) is str and (value.isascii() or not _HALF.search(value))
+
+
 ANY = Must(lambda value: True, "anything")
 TEXT = Must(lambda value: type(value) is str, "text")
+UNICODE = Must(is_unicode, "Unicode text")
 FLAG = Must(lambda value: type(value) is bool, "true or false")
 
 

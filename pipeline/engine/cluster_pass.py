@@ -37,6 +37,7 @@ class ClusterPass:
         self.name = uuid.uuid4().hex
         self.shared: Sequence[Any] | None = None
         self.slots: list[str] = []
+        self.workers: set[str] = set()
         self.under_way: deque[tuple[Future, Awaited[Any]]] = deque()
         self.placed, self.losses = ExitStack(), 0
 
@@ -102,6 +103,7 @@ class ClusterPass:
     def _share(self) -> None:
         """Place what all tasks need on every worker."""
         workers = self.cluster.lately()
+        self.workers.update(workers)
         most = max(self.cluster.known[worker].threads for worker in workers)
         self.slots = [
             worker for turn in range(most) for worker in sorted(workers) if turn < self.cluster.known[worker].threads
@@ -149,7 +151,7 @@ class ClusterPass:
         if starved and (isinstance(loss, KilledWorker) or len(starved) >= DEATHS_BY_MEMORY):
             worker, used, shard = starved[-1]
             died = f", {len(starved)} workers so far" if len(starved) > 1 else ""
-            problem = f"worker {worker} passed its memory limit (with {used / 1e6:,.0f} MB) at {shard}{died}"
+            problem = f"worker {worker} passed its memory limit (with {used / 1e6:,.0f} MB) {shard}{died}"
             raise EngineError(f"{problem}; {REMEDY}") from loss
         shard, died_there = self._suspect(last)
         if died_there >= DEATHS_AT_A_SHARD:
@@ -164,7 +166,7 @@ class ClusterPass:
         except OSError:  # the scheduler has gone, too
             return " (out of memory or killed)"
         if starved:
-            return f" ({len(starved)} of them passed their memory limit, the last at {starved[-1][2]})"
+            return f" ({len(starved)} of them passed their memory limit, the last {starved[-1][2]})"
         return f" (out of memory or killed{f', {died} of them at {shard}' if died > 1 else ''})"
 
     def _last(self) -> dict[str, tuple[float, str, str]]:
@@ -181,10 +183,10 @@ class ClusterPass:
         return max(gone.items(), key=lambda item: item[1], default=("", 0))
 
     def _starved(self, last: dict[str, tuple[float, str, str]]) -> list[tuple[str, int, str]]:
-        """Return the workers of this pass that passed their memory limit, what they used, and at which shard."""
+        """Return the workers of this pass that passed their memory limit, what they used, and where they were."""
         found = []
         for when, worker, used in self.cluster.starved():
             before = [(then, shard) for then, address, shard in last.values() if address == worker and then <= when]
-            if before:
-                found.append((worker, used, max(before)[1]))
+            if worker in self.workers:
+                found.append((worker, used, f"at {max(before)[1]}" if before else "before its first shard"))
         return found

@@ -157,8 +157,7 @@ def model_of(source: Run | StepView, c: float | None = None, listen: Listener = 
 def _columns(about: dict[str, Any]) -> tuple[str, ...] | None:
     """Return the names of the features; a run of before they were kept has those of its data, if these are there."""
     if "columns" in about:
-        named = about["columns"]
-        return tuple(map(str, named if isinstance(named, list) else ())) if named is not None else None
+        return None if about["columns"] is None else tuple(about["columns"])
     folder = Path(about["path"])
     if is_url(about["path"]) or not (folder / MANIFEST).is_file():
         return None

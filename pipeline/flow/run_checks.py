@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from pipeline.data.strict import is_unicode
 from pipeline.errors import shown
 from pipeline.spec import SCORES, PathSpec
 
@@ -49,8 +50,8 @@ def _is_text(x: Any) -> bool:
     return isinstance(x, str)
 
 
-def _are_texts(x: Any) -> bool:
-    return isinstance(x, list) and all(isinstance(item, str) for item in x)
+def _are_names(x: Any) -> bool:
+    return isinstance(x, list) and all(map(is_unicode, x))
 
 
 def _is_score(x: Any) -> bool:
@@ -86,7 +87,7 @@ def _is_reference(x: Any) -> bool:
 
 
 def _are_labels(x: Any) -> bool:
-    return isinstance(x, dict) and all(_are_texts(x.get(side)) and x[side] for side in ("negative", "positive"))
+    return isinstance(x, dict) and all(_are_names(x.get(side)) and x[side] for side in ("negative", "positive"))
 
 
 HEADER: dict[str, Check] = {
@@ -108,6 +109,7 @@ DATA: dict[str, Check] = {
     "nnz": _is_whole,
     "bias": _is_number,
     "labels": _are_labels,
+    "columns": _or_none(_are_names),
     "shards": _each(_is_shard),
     "validation": _is_text,
     "reference": _each(_is_reference),

@@ -25,7 +25,7 @@ from pipeline.errors import JobError
 from pipeline.files import locked, one_line, remove_folder, replacing, sync_directory, write_json
 from pipeline.nightly.days import now
 from pipeline.nightly.ledger import Ledger, open_ledger
-from pipeline.nightly.records import History, checked, is_night, read_history, written
+from pipeline.nightly.records import History, checked, is_night, read_history, strict, written
 from pipeline.nightly.summary import summary
 from pipeline.nightly.yaml_lines import brief
 
@@ -95,7 +95,7 @@ class Store:
         if not self.pending.is_file():
             return None
         try:
-            item = json.loads(self.pending.read_bytes().decode("utf-8"))
+            item = strict(json.loads(self.pending.read_bytes().decode("utf-8")))
             date.fromisoformat(item["date"])
             int(item.get("stops", 0))
             if not is_night(item["night"]) or not (item["reference"] is None or is_night(item["reference"])):

@@ -14,6 +14,8 @@ from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.data.journal import JOURNAL, write_journal
 from pipeline.data.manifest import MANIFEST, read_manifest
 from pipeline.data.retire import retire
+from pipeline.data.shard import LARGEST_NUMBER
+from pipeline.data.transfer import copy_shards
 from pipeline.errors import DatasetError
 from tests.data.hostile import edit, snapshot
 from tests.flow.runs import command
@@ -70,6 +72,14 @@ def a_gap(out: Path) -> str:
     return "shard-00001.arrow is there, but manifest.json does not name it"
 
 
+def a_finished_change(out: Path) -> str:
+    """Killed when all was done but the journal's end; what the new manifest named then is no leftover."""
+    append(out)
+    write_journal(out, 4)
+    edit(out, lambda item: item["shards"].pop())
+    return "shard-00004.arrow is there, but manifest.json does not name it"
+
+
 def a_damaged_journal(out: Path) -> str:
     (out / JOURNAL).write_text('{"format": "svmsieve-journal", "version": 1, "first_new": true, "removed": []}')
     return "the journal of an interrupted change is damaged (first_new is true, not a whole number"
@@ -82,6 +92,7 @@ DISAGREEING = [
     an_older_manifest,
     an_append_killed_by_an_older_version,
     a_gap,
+    a_finished_change,
     a_damaged_journal,
 ]
 CHANGES = {"append": append, "retire": lambda out: retire(out, ["shard-00000.arrow"]), "compact": compact}
@@ -97,6 +108,18 @@ def test_a_manifest_that_disagrees_is_an_error_before_anything_is_written(out, m
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert snapshot(out) == before
+
+
+@pytest.mark.parametrize("change", [append, compact])
+def test_no_shard_gets_a_name_that_no_manifest_may_have(out, change):
+    edit(out, lambda item: item.update(next_number=LARGEST_NUMBER))
+    before = snapshot(out)
+    with pytest.raises(DatasetError, match=r"out: no number is left for another shard; svmsieve datasets copy \S+ NEW"):
+        change(out)
+    assert snapshot(out) == before
+    copy_shards(str(out), str(out.parent / "new"))
+    append(out.parent / "new")
+    assert open_shards(out.parent / "new").n_rows == 8
 
 
 def test_the_command_says_so_in_one_line(out, capsys):

@@ -66,7 +66,7 @@ EDITS = [
     *(head(features=value) for value in (0, 1, -5, 2**31, 10**30, True, None, "13", 13.0, math.nan)),
     *(head(bias=value) for value in (math.nan, math.inf, 1e200, True, "1", None, [])),
     *(head(index_base=value) for value in (2, -1, True, "1", 1.0, [])),
-    *(head(columns=value) for value in ("columns", [1], [None], {}, ["c"] * 14, 3)),
+    *(head(columns=value) for value in ("columns", [1], [None], {}, ["c"] * 14, ["c"] * 12, ["\ud800"], 3)),
     *(head(sources=value) for value in (None, {}, [1], [{}], [{"name": "a", "bytes": -1, "rows": 1}])),
     *(head(sources=[{"name": name, "bytes": 1, "rows": 1}]) for name in (None, 1, ["a"])),
     *(head(created_by=value) for value in (None, 1, ["svmsieve"])),
@@ -75,6 +75,8 @@ EDITS = [
     head(label_map={"-1": ["0"], "+1": ["0"], "one_against_rest": False}),
     head(label_map={"-1": [0], "+1": ["1"], "one_against_rest": False}),
     head(label_map={"-1": ["0"], "+1": ["1"], "one_against_rest": 0}),
+    *(head(label_map={"-1": ["0"], "+1": side, "one_against_rest": True}) for side in ([], ["\ud800"])),
+    head(label_map={"-1": [], "+1": ["1"], "one_against_rest": False}),
     *(head(version=value) for value in (None, True, 1.0, "1", 2, [1])),
     *(head(format=value) for value in (None, ["svmsieve-shards"], {})),
 ]
@@ -145,6 +147,14 @@ def test_a_link_within_the_directory_is_fine(out):
     (out / "shard-00001.arrow").rename(out / "elsewhere.arrow")
     (out / "shard-00001.arrow").symlink_to("elsewhere.arrow")
     assert open_shards(out, full_check=True).n_rows == 60
+
+
+def test_a_data_set_of_files_whose_names_are_no_text(tmp_path):
+    """Names of files are bytes; what is not UTF-8 in them is kept as halves of characters."""
+    source = tmp_path / os.fsdecode(b"rows-\xff.svm")
+    source.write_text("1 1:1\n-1 2:1\n")
+    ingest([str(source)], tmp_path / "out", IngestSpec())
+    assert open_shards(tmp_path / "out", full_check=True).n_rows == 2
 
 
 def test_a_manifest_that_is_no_file(out):

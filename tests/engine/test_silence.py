@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.engine import asking
+from pipeline.engine import asking, cluster_pass
 from pipeline.engine import cluster as cluster_module
 from pipeline.engine.engine import Engine
 from pipeline.errors import EngineError, SieveWarning
@@ -97,9 +97,23 @@ def hoard(shard):
     return [shard]
 
 
+def hoard_shared(*_shared):
+    hoard(2)
+
+
 def test_a_worker_over_its_memory_limit_is_named_with_the_shard(cluster):
     """Here its nanny starts it again; that the next one is another must not be missed."""
     cluster.add_worker(nanny=True, options=["--memory-limit", "600MB"])
     expected = r"^worker tls://\S+ passed its memory limit \(with \d+ MB\) at shard 2(, 2 workers so far)?; give the"
     with Engine(cluster.address) as engine, pytest.raises(EngineError, match=expected):
         engine.reduce(hoard, range(6), added)
+
+
+def test_a_worker_over_its_memory_limit_before_any_shard(tmp_path, monkeypatch):
+    """As one does that has room for little more than itself: what all tasks need is too much for it."""
+    monkeypatch.setattr(cluster_pass, "touch", hoard_shared)
+    expected = r"^worker tls://\S+ passed its memory limit \(with \d+ MB\) before its first shard(, \d workers so far)?"
+    with real_cluster(tmp_path, workers=0, allowed_failures=0) as alone:
+        alone.add_worker(nanny=True, options=["--memory-limit", "400MB"])
+        with Engine(alone.address) as engine, pytest.raises(EngineError, match=expected):
+            engine.reduce(waiting, range(6), added, np.ones(6), "")

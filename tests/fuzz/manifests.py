@@ -1,4 +1,4 @@
-"""manifest.json with names, numbers and types that are none: opened, appended to, copied."""
+"""manifest.json with names, numbers and types that are none: opened, appended to, compacted, copied."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from random import Random
 
+from pipeline.data.compact import compact
 from pipeline.data.dataset import open_shards
 from pipeline.data.ingest import IngestSpec, ingest
 from pipeline.data.transfer import copy_shards
@@ -49,8 +50,10 @@ class Manifests(Target):
         action = chance.random()
         if action < 0.7:
             self._open(data)
-        elif action < 0.9:
+        elif action < 0.85:
             self._append(folder, data)
+        elif action < 0.9:
+            self._compact(data)
         else:
             copied = copy_shards(str(data), str(folder / "copied"))
             if copied.manifest.rows != self.set.manifest["rows"]:
@@ -78,7 +81,16 @@ class Manifests(Target):
         if open_shards(data).n_rows != self.set.manifest["rows"] + 2:
             raise WrongError("rows were lost by an append")
 
+    def _compact(self, data: Path) -> None:
+        try:
+            compact(data)
+        except SieveError:
+            self._expect_all(data)
+            raise
+        if open_shards(data, full_check=True).fingerprint != self.set.manifest["fingerprint"]:
+            raise WrongError("rows were lost by merging shards")
+
     def _expect_all(self, data: Path) -> None:
         for name, (content, _) in self.set.files.items():
             if not (data / name).is_file() or (data / name).read_bytes() != content:
-                raise WrongError("an append removed or changed a shard", name)
+                raise WrongError("a change that failed or appends removed or changed a shard", name)

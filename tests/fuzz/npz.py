@@ -158,9 +158,7 @@ def _slow(content: bytes, unlabelled: bool) -> list[Row]:
 
 def _loaded(content: bytes, unlabelled: bool) -> dict[str, np.ndarray]:
     try:
-        with NpzFile(
-            io.BytesIO(content), allow_pickle=False
-        ) as stored:  # np.load asks for PK first, an archive need not
+        with NpzFile(io.BytesIO(content), own_fid=True) as stored:  # np.load wants the archive's first bytes, too
             return {
                 name: stored[name] for name in stored.files if name in (*_NEEDED, *([] if unlabelled else ["weight"]))
             }

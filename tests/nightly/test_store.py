@@ -269,6 +269,14 @@ def test_status_fits_a_terminal(begun, capsys, monkeypatch):
     assert [line for line in out.splitlines() if len(line) > 80 and " " in line.strip()] == []
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_number_that_json_has_no_form_for_is_none(begun, number):
+    """It cannot be written again."""
+    text = json.dumps({"night": str(day(2)), "date": str(day(2)), "reference": str(day(1)), "taken_in": True, "x": 0})
+    (begun.store / "night.json").write_text(text.replace('"x": 0', f'"x": {number}'))
+    assert begun.run(3)[0]["night"] == str(day(2))
+
+
 def test_a_copy_without_links_is_said(begun, capsys):
     current = begun.store / "current"
     current.unlink()
