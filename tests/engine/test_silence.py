@@ -116,4 +116,5 @@ def test_a_worker_over_its_memory_limit_before_any_shard(tmp_path, monkeypatch):
     with real_cluster(tmp_path, workers=0, allowed_failures=0) as alone:
         alone.add_worker(nanny=True, options=["--memory-limit", "400MB"])
         with Engine(alone.address) as engine, pytest.raises(EngineError, match=expected):
+            engine.backend.neighbours.all = False
             engine.reduce(waiting, range(6), added, np.ones(6), "")
