@@ -15,32 +15,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeline.data.dataset import Dataset
-    from pipeline.data.ingest import IngestSpec, ingest
+    from pipeline.data.ingest.ingest import IngestSpec, ingest
     from pipeline.data.inputs import open_dataset
     from pipeline.engine.engine import Engine
-    from pipeline.flow.describe import describe
-    from pipeline.flow.export import load_sklearn
-    from pipeline.flow.fit import fit_path
-    from pipeline.flow.passes import cost_sum, gather, margins
-    from pipeline.flow.predict import predict
-    from pipeline.flow.run_directory import open_run
-    from pipeline.flow.screen import screen
+    from pipeline.passes.gather import gather
+    from pipeline.passes.products import margins
+    from pipeline.passes.sums import cost_sum
+    from pipeline.path.fit import fit_path
+    from pipeline.runs.directory import open_run
+    from pipeline.use.describe import describe
+    from pipeline.use.export import load_sklearn
+    from pipeline.use.predict import predict
+    from pipeline.use.screen import screen
 
 _HOME = {
     "Dataset": "pipeline.data.dataset",
-    "IngestSpec": "pipeline.data.ingest",
-    "ingest": "pipeline.data.ingest",
+    "IngestSpec": "pipeline.data.ingest.ingest",
+    "ingest": "pipeline.data.ingest.ingest",
     "open_dataset": "pipeline.data.inputs",
     "Engine": "pipeline.engine.engine",
-    "describe": "pipeline.flow.describe",
-    "fit_path": "pipeline.flow.fit",
-    "open_run": "pipeline.flow.run_directory",
-    "screen": "pipeline.flow.screen",
-    "load_sklearn": "pipeline.flow.export",
-    "cost_sum": "pipeline.flow.passes",
-    "gather": "pipeline.flow.passes",
-    "margins": "pipeline.flow.passes",
-    "predict": "pipeline.flow.predict",
+    "describe": "pipeline.use.describe",
+    "fit_path": "pipeline.path.fit",
+    "open_run": "pipeline.runs.directory",
+    "screen": "pipeline.use.screen",
+    "load_sklearn": "pipeline.use.export",
+    "cost_sum": "pipeline.passes.sums",
+    "gather": "pipeline.passes.gather",
+    "margins": "pipeline.passes.products",
+    "predict": "pipeline.use.predict",
 }
 
 __all__ = [

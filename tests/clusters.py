@@ -20,7 +20,7 @@ from typing import Any
 import dask
 from distributed import Client
 
-from pipeline.engine.certificates import Certificates, client_security, make_certificates
+from pipeline.engine.tls import Certificates, client_security, make_certificates
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 120.0

@@ -9,9 +9,9 @@ from typing import Any
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
-from pipeline.flow.fit import train_run
-from pipeline.flow.verify import verify
+from pipeline.path.fit import train_run
 from pipeline.spec import PathSpec
+from pipeline.verify.verify import verify
 from tests.clusters import RealCluster
 
 

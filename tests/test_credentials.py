@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data import stores
-from pipeline.data.fetch import fetch
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
-from pipeline.data.registry import Entry
+from pipeline.data.registry.fetch import fetch
+from pipeline.data.registry.registry import Entry
+from pipeline.data.stores.located import located as stores
 from pipeline.engine.on_worker import named
 from pipeline.errors import DataError, DatasetError, EngineError, FetchError, JobError, OutputError, RegistryError
 from pipeline.events import Note
-from pipeline.flow.fit import fit_path
 from pipeline.nightly.job import read_job
+from pipeline.path.fit import fit_path
 from pipeline.redact import identity, last_name, redacted
-from tests.flow.runs import command
+from tests.trained import command
 
 pytestmark = pytest.mark.attack
 

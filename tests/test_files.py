@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from pipeline import files
-from pipeline.data.fetch import fetch
-from pipeline.data.registry import Entry
+from pipeline.data.registry.fetch import fetch
+from pipeline.data.registry.registry import Entry
 from pipeline.errors import FetchError, OutputError
 from pipeline.files import atomic, replacing, write_json
-from pipeline.flow.model_file import write_model
+from pipeline.runs.model_file import write_model
 
 pytestmark = pytest.mark.attack
 

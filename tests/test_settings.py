@@ -13,7 +13,7 @@ from pipeline.errors import SpecError
 from pipeline.maths.eps_grid import log_grid
 from pipeline.sizes import bytes_of
 from pipeline.spec import MOST_C, PathSpec
-from tests.flow.runs import command, shards_of, sparse_rows
+from tests.trained import command, shards_of, sparse_rows
 
 pytestmark = pytest.mark.attack
 

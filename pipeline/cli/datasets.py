@@ -32,7 +32,7 @@ def datasets() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the registry as JSON.")
 def list_command(as_json: bool) -> None:
     """List the data sets that svmsieve knows by name (datasets.yaml, or the file $SVMSIEVE_DATASETS names)."""
-    from pipeline.data.registry import load_registry
+    from pipeline.data.registry.registry import load_registry
 
     registry = load_registry()
     if as_json:
@@ -57,8 +57,8 @@ def list_command(as_json: bool) -> None:
 @quiet_option
 def fetch_command(name: str, out: str | None, force: bool, quiet: bool) -> None:
     """Download a data set; an interrupted download goes on where it stopped, and its sha256 is recorded and checked."""
-    from pipeline.data.fetch import cache_directory, fetch
-    from pipeline.data.registry import find
+    from pipeline.data.registry.fetch import cache_directory, fetch
+    from pipeline.data.registry.registry import find
 
     with progress(quiet) as listen:
         path = fetch(find(name), Path(out) if out else cache_directory(), listen, force)
@@ -78,7 +78,7 @@ def fetch_command(name: str, out: str | None, force: bool, quiet: bool) -> None:
 @quiet_option
 def make_command(name: str, out: str, quiet: bool, **options: Any) -> None:
     """Make a synthetic stand-in (url-like, kdda-like, kddb-like) with the shape of the real data set."""
-    from pipeline.data.synthetic import make
+    from pipeline.data.registry.synthetic import make
 
     with progress(quiet) as listen:
         manifest = make(name, out, listen=listen, **options)
@@ -105,7 +105,7 @@ def copy_command(source: str, target: str, overwrite: bool, prune: bool, quiet: 
     The manifest comes last: a copy that was stopped never looks like a data set, and to a URL the same command goes on
     where it was. Whoever reads the data set that was there before can go on, until --prune.
     """
-    from pipeline.data.transfer import copy_shards
+    from pipeline.data.stores.transfer import copy_shards
 
     with progress(quiet) as listen:
         copied = copy_shards(source, target, overwrite, prune, listen)
@@ -130,7 +130,7 @@ def compact_command(directory: str, shard_size: int, quiet: bool) -> None:
     Rows, their order and the fingerprint stay, so runs on the data set stay valid. It happens all at once at the end;
     a command that is reading the data set meanwhile may have to be run again.
     """
-    from pipeline.data.compact import compact
+    from pipeline.data.shards.compact import compact
 
     with progress(quiet) as listen:
         done = compact(directory, shard_bytes=shard_size, listen=listen)
@@ -166,7 +166,7 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
     into the cache), or a name from the registry.
     """
     from pipeline.engine.engine import Engine
-    from pipeline.flow.describe import QUANTILES, describe
+    from pipeline.use.describe import QUANTILES, describe
 
     with progress(quiet) as listen:
         dataset = opened(data, options, listen)

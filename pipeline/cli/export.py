@@ -40,9 +40,9 @@ def export_command(run: str, out: str, c: float | None, kind: str | None) -> Non
     others are written as +1 and -1, and a line says so. Without --c the step with the best score counts; where nothing
     was scored, --c is needed.
     """
-    from pipeline.flow.export import export
-    from pipeline.flow.linear_model import model_of
-    from pipeline.flow.run_directory import open_run
+    from pipeline.runs.directory import open_run
+    from pipeline.scoring.linear_model import model_of
+    from pipeline.use.export import export
 
     kind = kind or SUFFIXES.get(Path(out).suffix.lower())
     if kind is None:

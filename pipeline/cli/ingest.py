@@ -39,7 +39,7 @@ def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: A
     column a feature), npz (CSR arrays and y), CSV with a header. The files are streamed, in parallel; memory does not
     grow with them.
     """
-    from pipeline.data.ingest import ingest
+    from pipeline.data.ingest.ingest import ingest
     from pipeline.data.inputs import resolve
 
     if options["append"] and options["overwrite"]:
@@ -61,7 +61,7 @@ def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: A
 
 def ingest_spec(options: dict[str, Any]) -> Any:
     """Return the IngestSpec for the options of ``reading_options`` and, where given, of ``ingest``."""
-    from pipeline.data.ingest import reading_spec
+    from pipeline.data.ingest.ingest import reading_spec
 
     names = ("positive", "bias", "features", "index_base", "duplicates", "label_column", "weight_column", "ignore")
     more = ("rows_per_shard", "shard_size", "append", "overwrite", "workers", "max_line")

@@ -83,7 +83,7 @@ solve_on_option = click.option(
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how source files are read."""
-    from pipeline.data.sources.choose import FORMATS
+    from pipeline.data.reading.choose import FORMATS
 
     options = (
         click.option("--format", "format_", type=click.Choice(FORMATS), default="auto", show_default=True),

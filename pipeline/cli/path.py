@@ -28,7 +28,7 @@ from pipeline.spec import RULES, SCORES, SOLVERS
 
 if TYPE_CHECKING:
     from pipeline.data.dataset import Dataset
-    from pipeline.flow.run_directory import Run, StepView
+    from pipeline.runs.directory import Run, StepView
 
 ROWS_SHOWN = 12
 EXAMPLES = """
@@ -113,7 +113,7 @@ def trained(
 ) -> Run:
     """Open the data, run, and return the run."""
     from pipeline.engine.engine import Engine
-    from pipeline.flow.fit import budget_for, train_run
+    from pipeline.path.fit import budget_for, train_run
     from pipeline.spec import PathSpec
 
     names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select")

@@ -58,10 +58,10 @@ def predict_command(
     says if RUN was trained on DATA.
     """
     from pipeline.engine.engine import Engine
-    from pipeline.flow.linear_model import model_of
-    from pipeline.flow.predict import rows_for, write_predictions
-    from pipeline.flow.run_directory import open_run
-    from pipeline.flow.seen import rows_seen, said_of_seen
+    from pipeline.runs.directory import open_run
+    from pipeline.scoring.linear_model import model_of
+    from pipeline.scoring.seen import rows_seen, said_of_seen
+    from pipeline.use.predict import rows_for, write_predictions
 
     target, given = (Path(os.path.realpath(name)) for name in (out, data))
     if given == target or (given.is_dir() and given in target.parents):

@@ -13,7 +13,7 @@ from pipeline.cli.progress import progress
 from pipeline.spec import RULES
 
 if TYPE_CHECKING:
-    from pipeline.flow.run_directory import StepView
+    from pipeline.runs.directory import StepView
 
 TRAIN_EXAMPLES = """
 \b
@@ -73,9 +73,9 @@ def screen_command(
     bound); lower and upper bound the row's margin at the optimum.
     """
     from pipeline.engine.engine import Engine
-    from pipeline.flow.screen import screen_to, screening
-    from pipeline.flow.survivors import survivors_to
     from pipeline.maths.verdicts import KEEP, UPPER, ZERO
+    from pipeline.use.screen import screen_to, screening
+    from pipeline.use.survivors import survivors_to
 
     step, rule = _nearest(reference, c), options["rule"]
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
@@ -104,7 +104,7 @@ def screen_command(
 
 def _nearest(run: str, c: float) -> StepView:
     """Return the step of a run to start from: the largest C that is not above, else the smallest there is."""
-    from pipeline.flow.run_directory import open_run
+    from pipeline.runs.directory import open_run
 
     found = open_run(run)
     return found.at(max([c, *(step.c for step in found.steps[:1])]))

@@ -15,7 +15,7 @@ from pipeline.cli.progress import counted, progress
 from pipeline.errors import RunError
 
 if TYPE_CHECKING:
-    from pipeline.flow.verify import Finding
+    from pipeline.verify.verify import Finding
 
 EXAMPLES = """
 \b
@@ -59,7 +59,7 @@ def verify_command(run: str, data: str, step: int | None, as_json: bool, quiet: 
     cross-validation are verified too. Exit code 1 if anything does not hold.
     """
     from pipeline.engine.engine import Engine
-    from pipeline.flow.verify import verify
+    from pipeline.verify.verify import verify
 
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
         source, judge = both_opened(data, options, listen)

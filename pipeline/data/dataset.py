@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Protocol
 
 from pipeline.cores import available_cores
-from pipeline.data.digest import digest_text
-from pipeline.data.labels import LabelMap
-from pipeline.data.manifest import Manifest, read_manifest
-from pipeline.data.mapping import is_as_written, prove_shard, read_shard, wants_checksums
 from pipeline.data.parallel import in_order
-from pipeline.data.remote import open_remote
-from pipeline.data.rows import Rows
-from pipeline.data.stores import located
+from pipeline.data.reading.labels import LabelMap
+from pipeline.data.shards.digest import digest_text
+from pipeline.data.shards.manifest import Manifest, read_manifest
+from pipeline.data.shards.mapping import is_as_written, prove_shard, read_shard, wants_checksums
+from pipeline.data.shards.rows import Rows
+from pipeline.data.stores.located import located
+from pipeline.data.stores.remote import open_remote
 from pipeline.errors import DatasetError
 
 

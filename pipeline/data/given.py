@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pipeline.data.dataset import Dataset
-from pipeline.data.ingest import IngestSpec
-from pipeline.data.labels import label_text
+from pipeline.data.ingest.ingest import IngestSpec
+from pipeline.data.reading.labels import label_text
 from pipeline.errors import DataError
 
 KEPT = ("bias", "positive", "features", "index_base")

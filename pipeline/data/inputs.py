@@ -13,18 +13,18 @@ from glob import has_magic
 from pathlib import Path
 
 from pipeline.data.dataset import Dataset, open_shards
-from pipeline.data.fetch import cache_directory, fetch
 from pipeline.data.given import refuse_reading, stated
-from pipeline.data.ingest import IngestSpec, Input, ingest
-from pipeline.data.manifest import MANIFEST
+from pipeline.data.ingest.ingest import IngestSpec, Input, ingest
 from pipeline.data.parquet_dataset import open_parquet_dataset
-from pipeline.data.registry import Entry, bundled, find, load_registry
-from pipeline.data.shard import is_shard_name
-from pipeline.data.sources.arrays import ArraySource
-from pipeline.data.sources.base import Source
-from pipeline.data.sources.choose import FORMATS
-from pipeline.data.sources.files import FILE_SUFFIXES, expand, format_of, is_folder, size_of, status_of
-from pipeline.data.stores import is_url, located
+from pipeline.data.reading.arrays import ArraySource
+from pipeline.data.reading.base import Source
+from pipeline.data.reading.choose import FORMATS
+from pipeline.data.reading.files import FILE_SUFFIXES, expand, format_of, is_folder, size_of, status_of
+from pipeline.data.registry.fetch import cache_directory, fetch
+from pipeline.data.registry.registry import Entry, bundled, find, load_registry
+from pipeline.data.shards.manifest import MANIFEST
+from pipeline.data.shards.shard import is_shard_name
+from pipeline.data.stores.located import is_url, located
 from pipeline.errors import DataError, RegistryError
 from pipeline.events import Listener, Note, silent
 from pipeline.files import one_line, private_folder, waiting_for

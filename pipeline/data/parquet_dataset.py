@@ -17,19 +17,19 @@ import pyarrow as pa
 
 from pipeline.budget import default_budget
 from pipeline.cores import available_cores
-from pipeline.data.assemble import Piece, join
-from pipeline.data.block import Block, Origin, ReadRules
 from pipeline.data.dataset import Dataset
-from pipeline.data.digest import Lanes, digest_rows, digest_text, fingerprint
-from pipeline.data.labels import LabelCoder, LabelMap
+from pipeline.data.ingest.assemble import Piece, join
 from pipeline.data.parallel import in_order
-from pipeline.data.rows import Rows
-from pipeline.data.sources.base import ReadOptions
-from pipeline.data.sources.columns import block_of, labels_of
-from pipeline.data.sources.files import expand
-from pipeline.data.sources.layout import Layout
-from pipeline.data.sources.parquet import ParquetSource, ParquetTable
-from pipeline.data.stores import is_url
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.block import Block, Origin, ReadRules
+from pipeline.data.reading.columns import block_of, labels_of
+from pipeline.data.reading.files import expand
+from pipeline.data.reading.labels import LabelCoder, LabelMap
+from pipeline.data.reading.layout import Layout
+from pipeline.data.reading.parquet import ParquetSource, ParquetTable
+from pipeline.data.shards.digest import Lanes, digest_rows, digest_text, fingerprint
+from pipeline.data.shards.rows import Rows
+from pipeline.data.stores.located import is_url
 from pipeline.errors import DataError
 
 CELL_BYTES = 12  # of a nonzero: its feature, and its value as float64

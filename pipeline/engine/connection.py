@@ -15,8 +15,8 @@ from distributed import Client
 from distributed.security import Security
 from distributed.versions import VersionMismatchWarning
 
-from pipeline.engine.certificates import client_security
 from pipeline.engine.local_cluster import certificates_of
+from pipeline.engine.tls import client_security
 from pipeline.errors import EngineError, SieveWarning
 
 SECONDS_TO_CONNECT = 5.0

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from distributed import Client
 
-from pipeline.engine.certificates import Certificates, client_security, make_certificates
 from pipeline.engine.member import Member, end, start
+from pipeline.engine.tls import Certificates, client_security, make_certificates
 from pipeline.errors import EngineError
 from pipeline.files import locked, one_line, write_json
 

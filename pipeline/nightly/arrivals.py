@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from pipeline.data.sources.files import open_binary
+from pipeline.data.reading.files import open_binary
 from pipeline.errors import DataError
 from pipeline.nightly import days
 from pipeline.nightly.job import Job

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pipeline.data.compact import compact
-from pipeline.data.cut import cut
-from pipeline.data.ingest import ingest
-from pipeline.data.manifest import MANIFEST, Manifest, read_manifest
-from pipeline.data.retire import retire
+from pipeline.data.ingest.ingest import ingest
+from pipeline.data.shards.compact import compact
+from pipeline.data.shards.cut import cut
+from pipeline.data.shards.manifest import MANIFEST, Manifest, read_manifest
+from pipeline.data.shards.retire import retire
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Note
 from pipeline.nightly.arrivals import Plan

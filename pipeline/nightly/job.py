@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.block import LARGEST_FEATURES
-from pipeline.data.ingest import IngestSpec, reading_spec
-from pipeline.data.sources.choose import FORMATS
-from pipeline.data.stores import is_url
+from pipeline.data.ingest.ingest import IngestSpec, reading_spec
+from pipeline.data.reading.block import LARGEST_FEATURES
+from pipeline.data.reading.choose import FORMATS
+from pipeline.data.stores.located import is_url
 from pipeline.errors import SpecError
 from pipeline.nightly.gate import Gate, read_gate
 from pipeline.nightly.yaml_lines import (

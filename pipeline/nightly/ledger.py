@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.manifest import Manifest
+from pipeline.data.shards.manifest import Manifest
 from pipeline.errors import JobError
 from pipeline.files import write_whole
 from pipeline.nightly.shared import Shared

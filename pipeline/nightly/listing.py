@@ -13,7 +13,7 @@ from typing import Any
 
 import fsspec
 
-from pipeline.data.stores import is_url
+from pipeline.data.stores.located import is_url
 from pipeline.errors import DataError
 from pipeline.nightly.days import day_of
 from pipeline.nightly.ledger import NOT_A_FILE, UNREADABLE, Entry

@@ -20,14 +20,11 @@ from functools import partial
 from typing import Any
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.manifest import MANIFEST, read_manifest
+from pipeline.data.shards.manifest import MANIFEST, read_manifest
 from pipeline.engine.engine import Engine
 from pipeline.errors import JobError, SieveError
 from pipeline.events import Listener, Note, silent
 from pipeline.files import replacing
-from pipeline.flow.fit import budget_for
-from pipeline.flow.run_directory import STEPS, open_run
-from pipeline.flow.step import Clock
 from pipeline.nightly.arrivals import Plan, plan_intake
 from pipeline.nightly.days import now
 from pipeline.nightly.intake import NO_FILES, Intake, arrived, report
@@ -39,7 +36,10 @@ from pipeline.nightly.records import FAILED, HELD, NOTHING_NEW, PUBLISHED, TRAIN
 from pipeline.nightly.store import Store
 from pipeline.nightly.summary import summary
 from pipeline.nightly.tonight import Tonight, reference_of
+from pipeline.path.fit import budget_for
+from pipeline.path.step import Clock
 from pipeline.redact import redacted
+from pipeline.runs.directory import STEPS, open_run
 
 MOST_STOPS = 5  # at the same place; a night's scheduler may try three times
 Ended = Callable[[dict[str, Any], str], None]

@@ -9,12 +9,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pipeline.errors import JobError
-from pipeline.flow.run_directory import open_run
 from pipeline.nightly.ledger import DROPPED, RETRY, Ledger
 from pipeline.nightly.metrics import write_metrics
 from pipeline.nightly.records import HELD, PUBLISHED, is_night
 from pipeline.nightly.standing import Standing, published_at
 from pipeline.nightly.store import Store
+from pipeline.runs.directory import open_run
 
 NIGHTS_SHOWN = 7
 

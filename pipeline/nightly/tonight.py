@@ -19,19 +19,19 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import JobError, RunError
 from pipeline.events import Listener
-from pipeline.flow.fit import budget_for, train_run
-from pipeline.flow.path import versions
-from pipeline.flow.run_directory import Run, StepView, open_run, read_header
-from pipeline.flow.run_writer import changed_versions
-from pipeline.flow.score import scores
-from pipeline.flow.screen import screening
-from pipeline.flow.step import Clock
-from pipeline.flow.verify import verify
+from pipeline.maths.score import scores
 from pipeline.maths.verdicts import KEEP
 from pipeline.nightly.job import Job
 from pipeline.nightly.records import PUBLISHED, REFUSED
 from pipeline.nightly.store import Store
+from pipeline.path.fit import budget_for, train_run
+from pipeline.path.path import versions
+from pipeline.path.step import Clock
+from pipeline.runs.directory import Run, StepView, open_run, read_header
+from pipeline.runs.writer import changed_versions
 from pipeline.spec import PathSpec
+from pipeline.use.screen import screening
+from pipeline.verify.verify import verify
 
 
 @dataclass(frozen=True)

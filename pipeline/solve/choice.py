@@ -31,13 +31,13 @@ import time
 import numpy as np
 
 from pipeline.errors import SolverError
-from pipeline.solve.costs import descent_seconds, newton_seconds
 from pipeline.solve.dcd import Descent, solve_dcd
 from pipeline.solve.liblinear import solve_liblinear
 from pipeline.solve.newton import solve_newton
 from pipeline.solve.newton_system import DIRECT_SIZE
 from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import mean_square
+from pipeline.solve.timing import descent_seconds, newton_seconds
 from pipeline.spec import SOLVERS
 
 FIRST_LOOK, FIRST_LOOK_AT_CG, FEWEST_BURSTS, PROMISE, PATIENCE, PROGRESS = 0.06, 0.3, 3, 2.0, 1.5, 0.1

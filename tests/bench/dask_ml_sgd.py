@@ -24,7 +24,7 @@ from sklearn.linear_model import SGDClassifier
 
 import pipeline
 from pipeline.data.dataset import Dataset, Shard
-from pipeline.data.synthetic import make
+from pipeline.data.registry.synthetic import make
 
 
 def blocks(data: Dataset) -> tuple[da.Array, da.Array]:

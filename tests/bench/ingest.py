@@ -9,7 +9,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from pipeline.data.synthetic import design, make_rows
+from pipeline.data.registry.synthetic import design, make_rows
 from tests.bench.measure import child, verdict
 
 SKLEARN = """
@@ -22,7 +22,7 @@ print(time.perf_counter() - start)
 
 INGEST = """
 import time
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
 ingest([sys.argv[2]], sys.argv[3], IngestSpec(overwrite=True))  # a small file first: compile or load kernels
 start = time.perf_counter()
 ingest([sys.argv[1]], sys.argv[3], IngestSpec(overwrite=True))

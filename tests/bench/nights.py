@@ -27,11 +27,11 @@ import scipy.sparse as sp
 
 import pipeline
 from pipeline.data.dataset import Dataset
-from pipeline.data.synthetic import make
-from pipeline.flow.run_directory import open_run
-from pipeline.flow.verify import verify
+from pipeline.data.registry.synthetic import make
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import run_nightly
+from pipeline.runs.directory import open_run
+from pipeline.verify.verify import verify
 from tests.bench.path import open_named
 
 NIGHTS, BASE_FILES = 14, 50

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.synthetic import make
+from pipeline.data.registry.synthetic import make
 from pipeline.sizes import bytes_of
 from tests.bench.measure import verdict
 from tests.watched import SVMSIEVE, watched

@@ -13,9 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from pipeline.data.dataset import Dataset, open_shards
-from pipeline.data.synthetic import make
+from pipeline.data.registry.synthetic import make
 from pipeline.engine.engine import Engine
-from pipeline.flow.passes import cost_sum, margins
+from pipeline.passes.products import margins
+from pipeline.passes.sums import cost_sum
 from tests.bench.measure import take_turns, verdict
 
 

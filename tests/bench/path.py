@@ -24,8 +24,8 @@ from liblinear.liblinearutil import parameter, problem, train
 
 import pipeline
 from pipeline.data.dataset import Dataset
-from pipeline.data.ingest import IngestSpec, Input
-from pipeline.data.synthetic import make
+from pipeline.data.ingest.ingest import IngestSpec, Input
+from pipeline.data.registry.synthetic import make
 from tests.bench.measure import verdict
 from tests.conftest import DEVELOPMENT_DATA
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_svmlight_file
 
-from pipeline.data.synthetic import design, make_rows
+from pipeline.data.registry.synthetic import design, make_rows
 from pipeline.maths.screening import Rows
 from pipeline.solve.newton import solve_newton
 from pipeline.solve.reduced import ReducedProblem

@@ -21,14 +21,14 @@ import numpy as np
 import scipy.sparse as sp
 
 import pipeline
-from pipeline.data import synthetic
 from pipeline.data.dataset import Dataset
+from pipeline.data.registry import synthetic
 from pipeline.errors import SieveError
-from pipeline.flow.run_directory import Run, StepView
-from pipeline.flow.verify import verify
 from pipeline.maths.screening import Rows
 from pipeline.maths.verdicts import UPPER, ZERO
+from pipeline.runs.directory import Run, StepView
 from pipeline.spec import RULES
+from pipeline.verify.verify import verify
 from tests.bench.references import load_rows, optimum
 
 DATA = ("bcd", "dna_scale", "digit1", "satimage_trn", "mushrooms", "magic", "a9a", "pcmac_asu", "url-like")

@@ -18,10 +18,11 @@ import dask
 import numpy as np
 
 from pipeline.data.dataset import Dataset, open_shards
-from pipeline.data.synthetic import make
+from pipeline.data.registry.synthetic import make
 from pipeline.engine.engine import Engine
-from pipeline.flow.fit import train_run
-from pipeline.flow.passes import cost_sum, margins
+from pipeline.passes.products import margins
+from pipeline.passes.sums import cost_sum
+from pipeline.path.fit import train_run
 from pipeline.spec import PathSpec
 from tests.bench.measure import take_turns
 from tests.clusters import real_cluster

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.synthetic import make
-from pipeline.flow.fit import fit_path
+from pipeline.data.registry.synthetic import make
+from pipeline.path.fit import fit_path
 from tests.clusters import real_cluster
 from tests.soak import soak
 

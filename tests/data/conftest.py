@@ -5,11 +5,11 @@ from __future__ import annotations
 import fsspec
 import pytest
 
-from pipeline.data import stores
 from pipeline.data.dataset import Dataset, open_shards
-from pipeline.data.transfer import copy_shards
+from pipeline.data.stores.located import located as stores
+from pipeline.data.stores.transfer import copy_shards
 from tests.data.remotes import URL, Downloads
-from tests.flow.runs import shards_of, sparse_rows
+from tests.trained import shards_of, sparse_rows
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.digest import fingerprint
-from pipeline.data.manifest import MANIFEST
+from pipeline.data.shards.digest import fingerprint
+from pipeline.data.shards.manifest import MANIFEST
 
 
 def edit(out: Path, change: Callable[[dict[str, Any]], object]) -> None:

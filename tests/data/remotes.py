@@ -9,8 +9,8 @@ from pathlib import Path
 from fsspec.implementations.memory import MemoryFileSystem
 
 from pipeline.data.dataset import Dataset
-from pipeline.data.remote import RemoteShard
-from pipeline.data.shard_cache import shard_folder
+from pipeline.data.stores.remote import RemoteShard
+from pipeline.data.stores.shard_cache import shard_folder
 from tests.formats import contents
 
 URL = "memory://bucket/clicks"

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.data.block import ReadRules
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.manifest import Manifest, read_manifest
-from pipeline.data.sources.base import ReadOptions
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.block import ReadRules
+from pipeline.data.shards.manifest import Manifest, read_manifest
 from pipeline.errors import DataError
 from tests.formats import WRITERS, Table, contents, write_csv, write_npz, write_parquet_lists, write_svmlight
 

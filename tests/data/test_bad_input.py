@@ -17,7 +17,7 @@ import pytest
 
 from pipeline.cli import main
 from pipeline.data.dataset import open_shards
-from pipeline.data.sources.csv import READ_BYTES
+from pipeline.data.reading.csv import READ_BYTES
 from tests.formats import WRITERS, Table, contents
 
 NAN, INF = float("nan"), float("inf")

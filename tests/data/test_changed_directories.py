@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.compact import compact
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.journal import JOURNAL, write_journal
-from pipeline.data.manifest import MANIFEST, read_manifest
-from pipeline.data.retire import retire
-from pipeline.data.shard import LARGEST_NUMBER
-from pipeline.data.transfer import copy_shards
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.shards.compact import compact
+from pipeline.data.shards.journal import JOURNAL, write_journal
+from pipeline.data.shards.manifest import MANIFEST, read_manifest
+from pipeline.data.shards.retire import retire
+from pipeline.data.shards.shard import LARGEST_NUMBER
+from pipeline.data.stores.transfer import copy_shards
 from pipeline.errors import DatasetError
 from tests.data.hostile import edit, snapshot
-from tests.flow.runs import command
+from tests.trained import command
 
 pytestmark = pytest.mark.attack
 
@@ -174,7 +174,7 @@ def test_where_a_data_set_grows_nobody_else_has_put_a_folder(out, tmp_path):
 
 
 def test_a_data_set_grows_in_a_private_folder_and_has_the_usual_permissions(tmp_path, out, monkeypatch):
-    from pipeline.data import ingest as module  # noqa: PLC0415
+    from pipeline.data.ingest.ingest import ingest as module  # noqa: PLC0415
 
     seen, write = [], module.write_shard
 

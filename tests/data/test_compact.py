@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.data.compact import compact
 from pipeline.data.dataset import open_shards
-from pipeline.data.directory import existing_directory
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.journal import JOURNAL
-from pipeline.data.manifest import MANIFEST, Manifest, read_manifest
-from pipeline.data.mapping import forget_maps
-from pipeline.data.retire import retire
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.shards.compact import compact
+from pipeline.data.shards.directory import existing_directory
+from pipeline.data.shards.journal import JOURNAL
+from pipeline.data.shards.manifest import MANIFEST, Manifest, read_manifest
+from pipeline.data.shards.mapping import forget_maps
+from pipeline.data.shards.retire import retire
 from pipeline.errors import DatasetError
 from tests.data.hostile import snapshot
 from tests.data.test_durability import FILE_EVENTS
-from tests.flow.runs import command, sparse_rows
 from tests.forked import Server
 from tests.formats import Table, contents, write_svmlight
+from tests.trained import command, sparse_rows
 
 pytestmark = pytest.mark.attack
 
@@ -219,7 +219,7 @@ def test_an_append_costs_the_same_however_many_shards_there_are(tmp_path, monkey
 
 def test_a_thousand_shards_are_planned_at_once(out):
     """Grouping and sizes are summed as they come: no shard is looked at more than a few times."""
-    from pipeline.data.compact import _runs  # noqa: PLC0415
+    from pipeline.data.shards.compact import _runs  # noqa: PLC0415
 
     shard = read_manifest(out).shards[0]
     begun = time.process_time()

@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.data.compact import compact
-from pipeline.data.cut import cut
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.manifest import read_manifest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.shards.compact import compact
+from pipeline.data.shards.cut import cut
+from pipeline.data.shards.manifest import read_manifest
 from pipeline.errors import DatasetError
 from tests.data.hostile import snapshot
-from tests.flow.runs import sparse_rows
 from tests.formats import contents, write_svmlight
+from tests.trained import sparse_rows
 
 pytestmark = pytest.mark.attack
 NAME = "shard-00003.arrow"  # the three that it was made of had the numbers before

@@ -17,11 +17,11 @@ import pytest
 
 from pipeline import files
 from pipeline.cli import main
-from pipeline.data import directory
 from pipeline.data.dataset import open_shards
-from pipeline.data.directory import existing_directory, new_directory
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.manifest import MANIFEST, read_manifest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.shards import directory
+from pipeline.data.shards.directory import existing_directory, new_directory
+from pipeline.data.shards.manifest import MANIFEST, read_manifest
 from pipeline.errors import DataError, DatasetError
 from tests.forked import LIMIT, Server, one_line, run_command
 

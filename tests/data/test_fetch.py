@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.data import download
-from pipeline.data.download import PIECE
-from pipeline.data.fetch import cache_directory, fetch
-from pipeline.data.registry import Entry, find
+from pipeline.data.registry import download
+from pipeline.data.registry.download import PIECE
+from pipeline.data.registry.fetch import cache_directory, fetch
+from pipeline.data.registry.registry import Entry, find
 from pipeline.errors import FetchError, RegistryError
 from pipeline.events import Event, Progress
 
@@ -279,7 +279,7 @@ def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_full_disk(shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.data.fetch._no_link", os.open)
+    monkeypatch.setattr("pipeline.data.registry.fetch._no_link", os.open)
     (tmp_path / "tiny.bz2.part").symlink_to("/dev/full")
     assert failure(shelf.entry(), tmp_path).startswith(f"{tmp_path}: the disk is full; free some space")
 

@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.data import mapping
 from pipeline.data.dataset import Dataset, open_shards
-from pipeline.data.mapping import read_shard
-from pipeline.data.rows import Rows
-from pipeline.data.shard import checksum, write_shard
-from pipeline.data.sound import fault_of
+from pipeline.data.shards import mapping
+from pipeline.data.shards.mapping import read_shard
+from pipeline.data.shards.rows import Rows
+from pipeline.data.shards.shard import checksum, write_shard
+from pipeline.data.shards.sound import fault_of
 from pipeline.errors import DatasetError
 from tests.data.hostile import edit
 from tests.data.remotes import cached, same
-from tests.flow.runs import command, shards_of, sparse_rows, trained
+from tests.trained import command, shards_of, sparse_rows, trained
 
 pytestmark = pytest.mark.attack
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.data.block import ReadRules
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
-from pipeline.data.sources.base import ReadOptions
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.block import ReadRules
 from pipeline.errors import DataError
-from pipeline.flow.fit import fit_path
-from tests.flow.runs import command, sparse_rows
+from pipeline.path.fit import fit_path
 from tests.formats import Table, write_csv, write_npz, write_parquet_columns, write_svmlight
+from tests.trained import command, sparse_rows
 
 pytestmark = pytest.mark.attack
 TABLE = sparse_rows()

@@ -17,21 +17,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.data import parquet_dataset
-from pipeline.data.block import Origin, ReadRules
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest, reading_spec
+from pipeline.data.ingest.ingest import IngestSpec, ingest, reading_spec
 from pipeline.data.inputs import open_dataset
-from pipeline.data.labels import label_text
-from pipeline.data.sources import xz
-from pipeline.data.sources.base import ReadOptions
-from pipeline.data.sources.columns import labels_of
-from pipeline.data.sources.csv import READ_BYTES
-from pipeline.data.sources.layout import Layout
-from pipeline.data.sources.parquet import ParquetSource
-from pipeline.data.sources.parquet_footer import list_entries
+from pipeline.data.reading import xz
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.block import Origin, ReadRules
+from pipeline.data.reading.columns import labels_of
+from pipeline.data.reading.csv import READ_BYTES
+from pipeline.data.reading.labels import label_text
+from pipeline.data.reading.layout import Layout
+from pipeline.data.reading.parquet import ParquetSource
+from pipeline.data.reading.parquet_footer import list_entries
 from pipeline.errors import DataError
-from tests.flow.runs import command
 from tests.formats import WRITERS, Table, contents
+from tests.trained import command
 from tests.watched import SVMSIEVE, watched
 
 pytestmark = pytest.mark.attack

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.digest import fingerprint
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.manifest import MANIFEST, parse_manifest
-from pipeline.data.transfer import copy_shards
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.shards.digest import fingerprint
+from pipeline.data.shards.manifest import MANIFEST, parse_manifest
+from pipeline.data.stores.transfer import copy_shards
 from pipeline.errors import DatasetError, SieveError
 from tests.data.hostile import edit
-from tests.flow.runs import command, shards_of, sparse_rows
+from tests.trained import command, shards_of, sparse_rows
 
 pytestmark = pytest.mark.attack
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
-from pipeline.data.labels import LabelCoder, LabelMap, RawLabels, label_text
+from pipeline.data.reading.labels import LabelCoder, LabelMap, RawLabels, label_text
 from pipeline.errors import DataError
 from tests.formats import contents
 

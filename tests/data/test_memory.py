@@ -12,7 +12,7 @@ from tests.formats import Table, write_npz
 
 CODE = """
 import resource, sys
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
 small, large, out = sys.argv[1:]
 spec = IngestSpec(overwrite=True, shard_bytes=4 << 20, workers=2)
 for path in (small, large):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.data.block import ReadRules
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, Input, ingest
-from pipeline.data.sources.base import ReadOptions
+from pipeline.data.ingest.ingest import IngestSpec, Input, ingest
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.block import ReadRules
 from pipeline.errors import DataError
 from tests.formats import contents
 

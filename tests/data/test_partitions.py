@@ -11,11 +11,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
-from pipeline.data.manifest import read_manifest
-from pipeline.data.sources.base import ReadOptions
-from pipeline.data.sources.partitions import partitions_of
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.partitions import partitions_of
+from pipeline.data.shards.manifest import read_manifest
 from pipeline.errors import DataError
 from tests.formats import contents
 

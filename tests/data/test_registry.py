@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.data.registry import Entry, bundled, find, load_registry
+from pipeline.data.registry.registry import Entry, bundled, find, load_registry
 from pipeline.errors import RegistryError
 
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data import stores
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
-from pipeline.data.shard_cache import shard_folder
-from pipeline.data.transfer import copy_shards
+from pipeline.data.stores.located import located as stores
+from pipeline.data.stores.shard_cache import shard_folder
+from pipeline.data.stores.transfer import copy_shards
 from pipeline.errors import DatasetError
 from tests.data.remotes import URL, cached, object_of, same
-from tests.flow.runs import command, sparse_rows
 from tests.formats import write_svmlight
+from tests.trained import command, sparse_rows
 
 
 def test_opening_reads_the_manifest_only(remote, local, downloads):

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.manifest import read_manifest
-from pipeline.data.retire import retire
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.shards.manifest import read_manifest
+from pipeline.data.shards.retire import retire
 from pipeline.errors import DatasetError
 from tests.data.hostile import edit
-from tests.flow.runs import sparse_rows
 from tests.formats import Table, contents, write_svmlight
+from tests.trained import sparse_rows
 
 
 def part(table: Table, first: int, stop: int) -> Table:

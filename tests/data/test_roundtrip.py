@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.block import ReadRules
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
-from pipeline.data.sources.base import ReadOptions
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.block import ReadRules
 from tests.formats import WRITERS, Table, contents, write_parquet_lists
 
 LABELS = [("-1", "1"), ("0", "1"), ("1", "2"), ("ham", "spam"), ("-3.5", "2.25")]

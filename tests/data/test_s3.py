@@ -12,15 +12,15 @@ import pytest
 import s3fs
 from distributed import Client, LocalCluster
 
-from pipeline.data import stores
 from pipeline.data.dataset import Dataset, Shard, open_shards
 from pipeline.data.inputs import open_dataset
-from pipeline.data.shard_cache import shard_folder
-from pipeline.data.transfer import copy_shards
+from pipeline.data.stores.located import located as stores
+from pipeline.data.stores.shard_cache import shard_folder
+from pipeline.data.stores.transfer import copy_shards
 from pipeline.errors import DatasetError
 from tests.data.remotes import same
 from tests.data.s3_server import S3Server, serving
-from tests.flow.runs import command
+from tests.trained import command
 
 URL = "s3://bucket/clicks"
 GRID = ["--grid", "0.01,0.1,1", "-q"]

@@ -16,17 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.cli import main
-from pipeline.data.assemble import Piece, ShardCutter, join
-from pipeline.data.block import Origin, ReadRules, make_block
 from pipeline.data.dataset import open_shards
-from pipeline.data.digest import digest_rows, fingerprint
-from pipeline.data.digest import join as join_digests
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.labels import RawLabels
-from pipeline.data.manifest import MANIFEST
-from pipeline.data.rows import Rows
-from pipeline.data.shard import write_shard
-from pipeline.data.sources.base import ReadOptions
+from pipeline.data.ingest.assemble import Piece, ShardCutter, join
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.block import Origin, ReadRules, make_block
+from pipeline.data.reading.labels import RawLabels
+from pipeline.data.shards.digest import digest_rows, fingerprint
+from pipeline.data.shards.digest import join as join_digests
+from pipeline.data.shards.manifest import MANIFEST
+from pipeline.data.shards.rows import Rows
+from pipeline.data.shards.shard import write_shard
 from pipeline.errors import DatasetError
 from tests.formats import Table, contents, write_svmlight
 

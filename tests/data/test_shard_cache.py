@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data import shard_cache, stores
 from pipeline.data.dataset import open_shards
-from pipeline.data.shard_cache import brought, shard_folder
-from pipeline.data.transfer import copy_shards
+from pipeline.data.stores import shard_cache
+from pipeline.data.stores.located import located as stores
+from pipeline.data.stores.shard_cache import brought, shard_folder
+from pipeline.data.stores.transfer import copy_shards
 from pipeline.errors import DatasetError, SpecError
 from tests.data.remotes import URL, cached, object_of, same
 

@@ -17,12 +17,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from pipeline.data.block import ReadRules
 from pipeline.data.dataset import open_shards
-from pipeline.data.decimals import NUMBER, read_number
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.sources.base import BLOCK_BYTES, ReadOptions
-from pipeline.data.sources.svmlight import SvmlightSource, parse
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.reading.base import BLOCK_BYTES, ReadOptions
+from pipeline.data.reading.block import ReadRules
+from pipeline.data.reading.decimals import NUMBER, read_number
+from pipeline.data.reading.svmlight import SvmlightSource, parse
 from pipeline.errors import DataError
 from tests.formats import contents
 
@@ -277,7 +277,7 @@ def zero_in_the_last_line(rows):
 
 @pytest.mark.parametrize("bias", [0.0, 2.0])
 def test_a_zero_in_the_last_line_makes_all_indices_count_from_zero(tmp_path, monkeypatch, bias):
-    monkeypatch.setattr("pipeline.data.sources.choose.SvmlightSource", lambda p, o: SvmlightSource(p, o, 64))
+    monkeypatch.setattr("pipeline.data.reading.choose.SvmlightSource", lambda p, o: SvmlightSource(p, o, 64))
     path = write(tmp_path, zero_in_the_last_line(500))
     manifest = ingest([str(path)], tmp_path / "out", IngestSpec(rows_per_shard=30, bias=bias))
     x, y = load_svmlight_file(str(path), zero_based=True)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.synthetic import RECIPES, design, make, make_rows
+from pipeline.data.registry.synthetic import RECIPES, design, make, make_rows
 from pipeline.errors import RegistryError
 from tests.formats import contents
 

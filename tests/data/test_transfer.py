@@ -9,13 +9,13 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.retire import retire
-from pipeline.data.transfer import copy_shards
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.shards.retire import retire
+from pipeline.data.stores.transfer import copy_shards
 from pipeline.errors import DatasetError
 from tests.data.remotes import URL, object_of, same
-from tests.flow.runs import command, shards_of, sparse_rows
 from tests.formats import contents, write_svmlight
+from tests.trained import command, shards_of, sparse_rows
 
 
 def test_a_copy_that_was_stopped_goes_on(memory, local, monkeypatch):
@@ -27,7 +27,7 @@ def test_a_copy_that_was_stopped_goes_on(memory, local, monkeypatch):
         sent.append(rpath)
         return put(fs, lpath, rpath, **options)
 
-    monkeypatch.setattr("pipeline.data.transfer.REQUESTS", 1)
+    monkeypatch.setattr("pipeline.data.stores.transfer.REQUESTS", 1)
     monkeypatch.setattr(MemoryFileSystem, "put_file", put_file)
     with pytest.raises(DatasetError, match=rf"{URL}/shard-\d+.arrow: cannot be reached \(stopped\)"):
         copy_shards(local.path, URL)

@@ -14,10 +14,10 @@ import pytest
 
 from pipeline.cli import main
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
-from pipeline.data.sources.base import ReadOptions
-from pipeline.data.sources.files import expand, format_of
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.files import expand, format_of
 from pipeline.errors import DataError
 from tests.formats import WRITERS, Table, contents
 

@@ -13,10 +13,10 @@ import dask
 import pytest
 
 from pipeline.engine import connection
-from pipeline.engine.certificates import make_certificates
 from pipeline.engine.engine import Engine
+from pipeline.engine.tls import make_certificates
 from pipeline.errors import EngineError, SieveWarning
-from tests.flow.runs import command
+from tests.trained import command
 
 pytestmark = pytest.mark.attack
 

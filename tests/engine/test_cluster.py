@@ -19,14 +19,14 @@ import numpy as np
 import pytest
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.mapping import _kept_map
+from pipeline.data.shards.mapping import _kept_map
 from pipeline.engine import cluster as cluster_module
 from pipeline.engine import cluster_pass, connection, on_worker
 from pipeline.engine.engine import Engine
 from pipeline.errors import DatasetError, EngineError
-from pipeline.flow.passes import cost_sum
+from pipeline.passes.sums import cost_sum
 from tests.clusters import RealCluster, real_cluster, until
-from tests.flow.runs import shards_of, sparse_rows
+from tests.trained import shards_of, sparse_rows
 
 ROOT = Path(__file__).parents[2]
 

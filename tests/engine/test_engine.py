@@ -20,7 +20,7 @@ import pytest
 from distributed import LocalCluster
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
 from pipeline.engine import cluster as cluster_module
 from pipeline.engine import connection
@@ -28,8 +28,10 @@ from pipeline.engine.cluster import Cluster
 from pipeline.engine.engine import Engine
 from pipeline.engine.tree import FAN_IN
 from pipeline.errors import DataError, EngineError
-from pipeline.flow.describe import describe
-from pipeline.flow.passes import cost_sum, gather, margins
+from pipeline.passes.gather import gather
+from pipeline.passes.products import margins
+from pipeline.passes.sums import cost_sum
+from pipeline.use.describe import describe
 from tests.formats import Table, write_parquet_lists
 
 LIMIT = 60.0

@@ -18,7 +18,7 @@ from pipeline.engine.local_cluster import certificates_of, default_folder, down,
 from pipeline.engine.member import Member, end, member, start
 from pipeline.errors import EngineError
 from tests.clusters import ROOT, until
-from tests.flow.runs import command
+from tests.trained import command
 
 
 @pytest.fixture(autouse=True)

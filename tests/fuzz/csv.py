@@ -7,8 +7,8 @@ import io
 import math
 from random import Random
 
-from pipeline.data.sources.base import ReadOptions, Source
-from pipeline.data.sources.csv import CsvSource
+from pipeline.data.reading.base import ReadOptions, Source
+from pipeline.data.reading.csv import CsvSource
 from tests.fuzz.mutate import NUMBERS, TEXTS, mutated
 from tests.fuzz.reading import CannotBeReadError, Case, FileTarget, packed, random_rules
 from tests.fuzz.rows import Row, label_of

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from random import Random
 
-from pipeline.data.compact import compact
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.transfer import copy_shards
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.shards.compact import compact
+from pipeline.data.stores.transfer import copy_shards
 from pipeline.errors import SieveError
 from tests.fuzz.judge import Target, WrongError
 from tests.fuzz.mutate import VALUES, mutated_json

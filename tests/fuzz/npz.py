@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.lib.npyio import NpzFile
 
-from pipeline.data.sources.base import ReadOptions
+from pipeline.data.reading.base import ReadOptions
 from tests.fuzz.mutate import NUMBERS, mutated
 from tests.fuzz.reading import CannotBeReadError, Case, FileTarget, random_rules
 from tests.fuzz.rows import Row, label_of

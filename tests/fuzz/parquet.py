@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.data.block import ReadRules
 from pipeline.data.parquet_dataset import open_parquet_dataset
-from pipeline.data.sources.base import ReadOptions
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.block import ReadRules
 from tests.fuzz.mutate import TEXTS, mutated
 from tests.fuzz.reading import CannotBeReadError, Case, FileTarget, random_rules
 from tests.fuzz.rows import Row, compare_shards, label_of

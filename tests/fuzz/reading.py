@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from pipeline.data.block import ReadRules
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.sources.base import ReadOptions, Source
-from pipeline.data.sources.choose import open_source
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.reading.base import ReadOptions, Source
+from pipeline.data.reading.block import ReadRules
+from pipeline.data.reading.choose import open_source
 from tests.fuzz.judge import Target, WrongError
 from tests.fuzz.mutate import mutated
 from tests.fuzz.rows import Row, compare_blocks, compare_shards

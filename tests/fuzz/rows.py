@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.data.block import Block
 from pipeline.data.dataset import Dataset
+from pipeline.data.reading.block import Block
 from tests.fuzz.judge import WrongError
 
 Label = int | float | str

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.ingest import IngestSpec, ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.engine.engine import Engine
-from pipeline.flow.export import WRITERS, export
-from pipeline.flow.fit import fit_path, train_run
-from pipeline.flow.linear_model import model_of
-from pipeline.flow.predict import predict
-from pipeline.flow.run_directory import HEADER, STEPS, Run, open_run
-from pipeline.flow.verify import verify
+from pipeline.path.fit import fit_path, train_run
+from pipeline.runs.directory import HEADER, STEPS, Run, open_run
+from pipeline.scoring.linear_model import model_of
+from pipeline.use.export import WRITERS, export
+from pipeline.use.predict import predict
+from pipeline.verify.verify import verify
 from tests.fuzz.judge import Target, WrongError
 from tests.fuzz.mutate import flipped, mutated, mutated_json
 from tests.fuzz.npz import lying, saved, with_a_header

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from pipeline.data.dataset import Dataset, open_shards
-from pipeline.data.ingest import IngestSpec, ingest
-from pipeline.data.manifest import MANIFEST
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.shards.manifest import MANIFEST
 from pipeline.engine.engine import Engine
-from pipeline.flow.passes import margins, row_sum
+from pipeline.passes.products import margins
+from pipeline.passes.sums import row_sum
 from tests.fuzz.judge import WrongError
 
 ROWS = """\

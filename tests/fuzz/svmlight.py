@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from random import Random
 
-from pipeline.data.block import ReadRules
-from pipeline.data.sources.base import MAX_LINE, ReadOptions, Source
-from pipeline.data.sources.svmlight import SvmlightSource
+from pipeline.data.reading.base import MAX_LINE, ReadOptions, Source
+from pipeline.data.reading.block import ReadRules
+from pipeline.data.reading.svmlight import SvmlightSource
 from tests.fuzz.mutate import NUMBERS, mutated
 from tests.fuzz.reading import CannotBeReadError, Case, FileTarget, packed, random_rules
 from tests.fuzz.rows import Row, label_of

@@ -11,8 +11,8 @@ from typing import Any
 
 from pipeline.cli import app
 from pipeline.data.dataset import open_shards
-from pipeline.data.manifest import read_manifest
-from pipeline.flow.run_directory import open_run
+from pipeline.data.shards.manifest import read_manifest
+from pipeline.runs.directory import open_run
 from tests.forked import run_command
 from tests.nightly.nights import Nightly, day, rows
 

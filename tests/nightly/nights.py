@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.data.manifest import read_manifest
+from pipeline.data.shards.manifest import read_manifest
 from pipeline.errors import SieveError
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import run_nightly

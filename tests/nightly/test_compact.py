@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.digest import row_hashes
-from pipeline.data.ingest import IngestSpec, ingest, reading_spec
-from pipeline.data.manifest import read_manifest
+from pipeline.data.ingest.ingest import IngestSpec, ingest, reading_spec
+from pipeline.data.shards.digest import row_hashes
+from pipeline.data.shards.manifest import read_manifest
 from pipeline.nightly import intake
 from tests.nightly.nights import SETTINGS, Nightly, day, rows
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from pipeline.data.dataset import open_shards
-from pipeline.data.retire import retire
+from pipeline.data.shards.retire import retire
 from pipeline.errors import EngineError, SieveError
 from pipeline.events import StepProgress
 from pipeline.nightly import intake, tonight
 from pipeline.nightly.night import MOST_STOPS
 from pipeline.nightly.notify import notify
-from tests.flow.runs import command
 from tests.nightly.nights import FIRST, SETTINGS, Nightly, after_first_night, copied, day, rows
+from tests.trained import command
 
 pytestmark = pytest.mark.attack
 FEW = "1 1:1\n-1 2:3\n"  # no row of these is held out

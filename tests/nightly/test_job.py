@@ -10,7 +10,7 @@ import pytest
 from pipeline.errors import JobError
 from pipeline.nightly.gate import read_gate
 from pipeline.nightly.job import read_job
-from tests.flow.runs import command
+from tests.trained import command
 
 GOOD = """\
 inputs: incoming

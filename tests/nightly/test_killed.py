@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.data.dataset import open_shards
-from pipeline.flow.run_directory import open_run
+from pipeline.runs.directory import open_run
 from tests.forked import Server
 from tests.nightly.nights import SETTINGS, Nightly, day, rows
 

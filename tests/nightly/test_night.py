@@ -14,17 +14,17 @@ import pytest
 
 import pipeline
 from pipeline.data.dataset import open_shards
-from pipeline.data.digest import row_hashes
+from pipeline.data.shards.digest import row_hashes
 from pipeline.errors import DatasetError, JobError
 from pipeline.events import StepProgress
 from pipeline.files import locked
-from pipeline.flow.run_directory import open_run
-from pipeline.flow.verify import verify
 from pipeline.nightly import tonight
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night
-from tests.flow.runs import command
+from pipeline.runs.directory import open_run
+from pipeline.verify.verify import verify
 from tests.nightly.nights import FIRST, SETTINGS, Nightly, day, rows
+from tests.trained import command
 
 
 @pytest.fixture

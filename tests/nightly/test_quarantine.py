@@ -20,8 +20,8 @@ from pipeline.nightly import arrivals, days, intake, listing
 from pipeline.nightly.days import day_of
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night
-from tests.flow.runs import command
 from tests.nightly.nights import SETTINGS, Nightly, after_first_night, copied, day, rows
+from tests.trained import command
 
 pytestmark = pytest.mark.attack
 

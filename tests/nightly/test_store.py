@@ -18,8 +18,8 @@ from pipeline.nightly.night import plan_night
 from pipeline.nightly.operate import status
 from pipeline.nightly.standing import standing
 from pipeline.nightly.store import Store
-from tests.flow.runs import command
 from tests.nightly.nights import FIRST, SETTINGS, after_first_night, copied, day
+from tests.trained import command
 
 pytestmark = pytest.mark.attack
 SAMPLE = re.compile(r'(svmsieve_[a-z_]+)\{(\w+="(?:[^"\\\n]|\\[\\"n])*",?)+\} -?[0-9.e+]+')

@@ -39,7 +39,7 @@ def interrupted(tmp_path, steps: int = 1) -> Nightly:
 def test_a_night_that_another_version_completes_is_trained_afresh(tmp_path, monkeypatch):
     nightly = interrupted(tmp_path)
     assert len((nightly.store / "runs" / str(day(1)) / "steps.jsonl").read_text().splitlines()) == 1
-    monkeypatch.setattr("pipeline.flow.path.version", lambda name: "99")
+    monkeypatch.setattr("pipeline.path.path.version", lambda name: "99")
     line = nightly.night(1)
     assert (line["status"], nightly.current()) == ("published", str(day(1)))
     header = json.loads((nightly.store / "current" / "run.json").read_text())

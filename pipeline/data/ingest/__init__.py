@@ -1,0 +1,1 @@
+"""From source files to shards."""

@@ -1,0 +1,295 @@
+"""Ingest: source files of any format become a directory of shards, streaming and in parallel.
+
+Blocks are parsed by a pool of threads and come back in source order; their labels get signs, their rows are cut into
+shards, and the shards are written by the same pool. What is in memory is a few blocks and two shards.
+
+Three things may be known only after the last row: the sign of the first label, whether indices count from 0, and
+(with a bias and no ``--features``) the index of the bias column. Where the guess made at the start was wrong, the
+shards written so far are amended at the end, before the data set becomes visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pipeline.cores import available_cores
+from pipeline.data.ingest.amend import Amendment, amend_shard
+from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES, UNKNOWN_BIAS_INDEX, Piece, ShardCutter, join
+from pipeline.data.parallel import in_order
+from pipeline.data.reading.base import ReadOptions, Source
+from pipeline.data.reading.block import LARGEST_FEATURES, ReadRules
+from pipeline.data.reading.choose import open_sources
+from pipeline.data.reading.labels import LabelCoder, label_text
+from pipeline.data.reading.tidy import LARGEST_NORM
+from pipeline.data.shards.directory import OpenDirectory, existing_directory, new_directory
+from pipeline.data.shards.manifest import Manifest, SourceInfo
+from pipeline.data.shards.shard import ShardInfo, write_shard
+from pipeline.errors import DataError, NoRowsError
+from pipeline.events import Listener, Progress, silent
+from pipeline.redact import last_name
+
+
+@dataclass(frozen=True)
+class IngestSpec:
+    """How to ingest. ``bias`` 0 means no bias column; ``rows_per_shard`` None means shards of ``shard_bytes``.
+
+    ``max_line`` is the most bytes a line of text may have; None leaves what ``reading`` says.
+    """
+
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    positive: str | None = None
+    bias: float = 0.0
+    rows_per_shard: int | None = None
+    shard_bytes: int = DEFAULT_SHARD_BYTES
+    append: bool = False
+    overwrite: bool = False
+    workers: int | None = None
+    max_line: int | None = None
+
+    @property
+    def options(self) -> ReadOptions:
+        """How files are read."""
+        return self.reading if self.max_line is None else replace(self.reading, max_line=self.max_line)
+
+
+def reading_spec(  # noqa: PLR0913 - all are keywords
+    *,
+    format: str = "auto",  # noqa: A002
+    positive: str | None = None,
+    bias: float = 0.0,
+    features: int | None = None,
+    index_base: str = "auto",
+    duplicates: str = "error",
+    label_column: str = "label",
+    weight_column: str = "weight",
+    shard_size: int = DEFAULT_SHARD_BYTES,
+    ignore: Sequence[str] = (),
+    **more: Any,
+) -> IngestSpec:
+    """Return the spec for settings as people give them; ``more`` are fields of IngestSpec."""
+    base = None if index_base == "auto" else int(index_base)
+    rules = ReadRules(base, features, duplicates == "sum")
+    reading = ReadOptions(format, rules, label_column, weight_column, ignore=tuple(ignore))
+    return IngestSpec(reading, positive, bias, shard_bytes=shard_size, **more)
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file, pattern, directory or URL, with what is known of how to read it (``reading``: fields of ReadOptions)."""
+
+    path: str
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def open(self, options: ReadOptions) -> list[Source]:
+        """Open every file that the path stands for."""
+        return open_sources([self.path], replace(options, **self.reading))
+
+
+def ingest(
+    inputs: Sequence[str | Input | Source], out: str | Path, spec: IngestSpec, listen: Listener = silent
+) -> Manifest:
+    """Turn files (or sources), in the given order, into the shard directory ``out`` and return its manifest."""
+    opened = existing_directory(out) if spec.append else new_directory(out, spec.overwrite)
+    with opened as directory:
+        plan = _plan(spec, directory.old)
+        sources: list[Source] = []
+        for item in inputs:
+            named = Input(item) if isinstance(item, str) else item
+            sources += named.open(plan.options) if isinstance(named, Input) else [named]
+        _refuse_columns(sources, plan.options)
+        manifest = _Ingest(directory, sources, plan, listen).run()
+        directory.finish(manifest)
+    return manifest
+
+
+def _refuse_columns(sources: Sequence[Source], options: ReadOptions) -> None:
+    """Refuse to name columns where no file has any: who asks for a column of weights expects that it is read."""
+    if any(source.format in ("csv", "parquet") for source in sources):
+        return
+    for name in ("label_column", "weight_column", "ignore"):
+        if getattr(options, name) != getattr(ReadOptions, name):
+            problem = f"{sources[0].format} files have no columns with names"
+            raise DataError(f"{problem}; leave --{name.replace('_', '-')} out", path=sources[0].path)
+
+
+def _plan(spec: IngestSpec, old: Manifest | None) -> IngestSpec:
+    """Return the spec with what an existing data set settles: index base, feature limit and bias."""
+    if not abs(spec.bias) <= LARGEST_NORM:
+        raise DataError(f"--bias {spec.bias:g} is too large; scale the features and choose a bias near 1")
+    if old is None:
+        return spec
+    if spec.bias and spec.bias != old.bias:
+        raise DataError(f"--bias {spec.bias:g} differs from the data set's {old.bias:g}; leave it out when appending")
+    if spec.positive is not None and label_text(spec.positive) not in old.labels.positive:
+        raise DataError(
+            f"--positive {spec.positive} differs from the data set's label map; leave it out when appending"
+        )
+    rules = spec.reading.rules
+    if old.bias or old.columns is not None:
+        own = old.features - (1 if old.bias else 0)
+        if rules.features not in (None, own):
+            raise DataError(
+                f"--features {rules.features} differs from the data set's {own:,}; leave it out when appending"
+            )
+        rules = replace(rules, features=own)
+    reading = replace(spec.reading, rules=rules, text_base=old.index_base)
+    return replace(spec, bias=old.bias, reading=reading)
+
+
+class _Ingest:
+    """One run: blocks in, shards out, and the tallies that the manifest needs."""
+
+    def __init__(self, directory: OpenDirectory, sources: list[Source], spec: IngestSpec, listen: Listener) -> None:
+        self.directory, self.sources, self.spec, self.listen = directory, sources, spec, listen
+        self.old = directory.old
+        self.cutter = ShardCutter(spec.rows_per_shard, spec.shard_bytes, has_bias=bool(spec.bias))
+        self.coder = LabelCoder(spec.positive, None if self.old is None else self.old.labels)
+        self.workers = spec.workers or available_cores()
+        self.rows, self.bytes, self.total_bytes = 0, 0, sum(source.size for source in sources)
+        self.smallest, self.largest = LARGEST_FEATURES, -1
+        self.read: list[SourceInfo] = []
+        self.written: list[Future[ShardInfo]] = []
+        self.columns = self._shared_columns()
+        self.bias_index = self._bias_index()
+
+    def run(self) -> Manifest:
+        """Read, cut, write, amend; the caller makes the result visible."""
+        with ThreadPoolExecutor(self.workers, "svmsieve-ingest") as pool:
+            for source in self.sources:
+                self._take(source, pool)
+            self._write(self.cutter.take(), pool)
+            labels = self.coder.finish(self._where())
+            shards = self._amended([future.result() for future in self.written], pool)
+        manifest = Manifest(
+            features=self._features(),
+            labels=labels,
+            shards=tuple(shards),
+            sources=tuple(self.read),
+            bias=self.spec.bias,
+            index_base=self._base(),
+            columns=self._names(),
+            created_by=f"svmsieve {version('svmsieve')}",
+        )
+        return manifest if self.old is None else self.old.extended(manifest)
+
+    def _where(self) -> str:
+        """Name the files."""
+        first, more = self.sources[0].path if self.sources else "", len(self.sources) - 1
+        return f"{first} and {more} more" if more > 0 else first
+
+    def _take(self, source: Source, pool: ThreadPoolExecutor) -> None:
+        before = self.rows
+        for block in in_order(pool, source.tasks(), ahead=self.workers + 1):
+            signs = self.coder.encode(block.labels, source.path)
+            self.smallest, self.largest = min(self.smallest, block.smallest), max(self.largest, block.largest)
+            self.rows += block.n_rows
+            self.bytes += block.source_bytes
+            for pieces in self.cutter.add(block, signs):
+                self._write(pieces, pool)
+            self.listen(Progress("ingest", self.rows, self.bytes, self.total_bytes))
+        if self.rows == before:
+            raise NoRowsError("no rows in the file; remove it from the list or write it again", path=source.path)
+        self.read.append(SourceInfo(last_name(source.path), source.size, self.rows - before))
+
+    def _write(self, pieces: list[Piece], pool: ThreadPoolExecutor) -> None:
+        """Hand a shard to the pool, once the one before it is on disk: at most two are in memory."""
+        if not pieces:
+            return
+        if self.written:
+            self.written[-1].result()
+        name = self.directory.name_of(len(self.written))
+        task = partial(_write_pieces, self.directory.path, name, pieces, self.spec.bias, self.bias_index)
+        self.written.append(pool.submit(task))
+
+    def _amended(self, shards: list[ShardInfo], pool: ThreadPoolExecutor) -> list[ShardInfo]:
+        shift = self._shift()
+        bias_index = self._features() - 1 if self.spec.bias and self.bias_index == UNKNOWN_BIAS_INDEX else None
+        tasks, first = [], 0
+        for shard in shards:
+            flip = min(max(self.coder.flipped_rows - first, 0), shard.rows)
+            amendment = Amendment(flip, shift, bias_index)
+            if amendment.is_needed:
+                tasks.append(partial(amend_shard, self.directory.path, shard, amendment))
+            else:
+                tasks.append(partial(_unchanged, shard))
+            first += shard.rows
+        return list(in_order(pool, tasks, ahead=self.workers))
+
+    def _shift(self) -> int:
+        """Indices were taken to count from 1 unless told; one that was 0 (here -1) says that they count from 0."""
+        if self.smallest >= 0:
+            return 0
+        if any(source.rules.base is not None for source in self.sources):
+            problem = "index 0 occurs in svmlight text that was taken to count from 1, next to files of other formats"
+            raise DataError(f"{problem}; pass --index-base 0")
+        return 1
+
+    def _base(self) -> int | None:
+        text = [source.rules.assumed_base for source in self.sources if source.format == "svmlight"]
+        if self.old is not None and self.old.index_base is not None:
+            return self.old.index_base
+        return text[0] - self._shift() if text else None
+
+    def _known_features(self) -> int | None:
+        """Return the number of features (without bias) if it is known before reading."""
+        given = self.spec.reading.rules.features
+        if given is not None:
+            return given
+        known = [source.n_features for source in self.sources if source.n_features is not None]
+        return max(known) if known and len(known) == len(self.sources) else None
+
+    def _features(self) -> int:
+        known = self._known_features()
+        found = self.largest + 1 + self._shift()
+        if known is not None and found > known:
+            problem = f"index {self.largest + self._shift()} is beyond the {known} features"
+            raise DataError(f"{problem} (indices count from 0 here); raise --features")
+        own = (known if known is not None else max(found, 1)) + (1 if self.spec.bias else 0)
+        return own if self.old is None else max(own, self.old.features)
+
+    def _names(self) -> tuple[str, ...] | None:
+        """Return the names of the features, if all have one."""
+        own = self._features() - (1 if self.spec.bias else 0)
+        return self.columns if self.columns is not None and len(self.columns) == own else None
+
+    def _bias_index(self) -> int:
+        known = self._known_features()
+        return UNKNOWN_BIAS_INDEX if known is None else known
+
+    def _shared_columns(self) -> tuple[str, ...] | None:
+        """Return the feature columns, which every file with columns must have alike.
+
+        Next to features without names (svmlight, npz, list columns) they count by position: then as many as there are.
+        """
+        wanted = None if self.old is None else self.old.columns
+        given = self.spec.reading.rules.features
+        if self.old is not None and given is None:
+            given = self.old.features
+        for source in self.sources:
+            if source.columns is not None and wanted is not None and source.columns != wanted:
+                differing = sorted(set(source.columns) ^ set(wanted))
+                what = (
+                    f"column '{differing[0]}' is not in all files"
+                    if differing
+                    else "the columns stand in another order"
+                )
+                raise DataError(f"{what}; every file must have the same feature columns", path=source.path)
+            if source.columns is not None and given is not None and len(source.columns) != given:
+                problem = f"has {len(source.columns):,} feature columns, not {given:,}"
+                raise DataError(f"{problem}; drop those that are too many, or leave out --features", path=source.path)
+            wanted = wanted or source.columns
+        return wanted
+
+
+def _write_pieces(directory: Path, name: str, pieces: list[Piece], bias: float, bias_index: int) -> ShardInfo:
+    return write_shard(directory, name, join(pieces, bias, bias_index))
+
+
+def _unchanged(shard: ShardInfo) -> ShardInfo:
+    return shard

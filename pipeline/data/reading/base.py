@@ -1,0 +1,52 @@
+"""The contract every format fulfils, and what a reader may ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pipeline.data.reading.block import Block, ReadRules
+
+BLOCK_BYTES = 8 << 20
+MAX_LINE = 64 << 20  # of a text line: 3 million pairs of 22 bytes (7 digits, a colon, 13 for the value, a blank) fit
+
+Task = Callable[[], Block]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the user says about the files: their format and how to read it.
+
+    ``text_base`` is what svmlight indices count from unless ``rules`` say so: that of the data set appended to, or that
+    a model was trained on. Columns to ``ignore`` are no features. ``max_line`` bytes are the most that a line of text
+    may have; a row of other formats may have a nonzero for every four. Rows to be scored (``rules.unlabelled``) have
+    their features in the columns ``wanted``, if the model knows them by name.
+    """
+
+    format: str = "auto"
+    rules: ReadRules = field(default_factory=ReadRules)
+    label_column: str = "label"
+    weight_column: str = "weight"
+    columns: tuple[str, ...] | None = None
+    text_base: int | None = None
+    ignore: tuple[str, ...] = ()
+    max_line: int = MAX_LINE
+    wanted: tuple[str, ...] | None = None
+
+
+class Source(Protocol):
+    """One file of rows."""
+
+    format: str
+    path: str
+    rules: ReadRules
+    columns: tuple[str, ...] | None
+
+    @property
+    def size(self) -> int: ...  # noqa: D102
+    @property
+    def n_features(self) -> int | None: ...  # noqa: D102
+    def tasks(self) -> Iterator[Task]:
+        """Yield callables, in source order, that each return the next block."""
+        ...

@@ -1,0 +1,172 @@
+"""CSV with a header (or with given column names): one column per feature, one for the label."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from pipeline.data.reading.base import ReadOptions, Task
+from pipeline.data.reading.block import Block, Origin, ReadRules
+from pipeline.data.reading.columns import block_of
+from pipeline.data.reading.csv_lines import CheckedLines
+from pipeline.data.reading.files import open_plain, position, size_of, too_long
+from pipeline.data.reading.layout import MOST_COLUMNS, Layout, layout_of
+from pipeline.errors import DataError
+
+READ_BYTES = 2 << 20
+CELL_BYTES = 64
+LARGEST_BLOCK = 1 << 30  # Arrow counts bytes of a block in 32 bits
+_TOO_LONG = "straddling object"  # what Arrow calls a line longer than its blocks
+
+
+class CsvSource:
+    """One CSV file."""
+
+    format = "csv"
+
+    def __init__(self, path: str, options: ReadOptions, block_bytes: int = READ_BYTES) -> None:
+        self.path, self.options = path, options
+        self.rules = ReadRules(0, options.rules.features, unlabelled=options.rules.unlabelled)
+        self.size = size_of(path)
+        self.names = list(options.columns) if options.columns else _header(path, options.max_line)
+        self.block_bytes = min(max(block_bytes, CELL_BYTES * len(self.names)), options.max_line, LARGEST_BLOCK)
+        self.layout = layout_of(self._schema(), path, options)
+        assert self.layout.features is not None
+        self.columns: tuple[str, ...] | None = self.layout.features
+        self.n_features: int | None = len(self.layout.features)
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield the conversion of every batch that Arrow's streaming reader returns."""
+        row = 1 if self.options.columns else 2
+        before = 0
+        try:
+            for batch, after in self._batches():
+                origin = Origin(self.path, row, columns=self.columns)
+                yield partial(_block, batch, self.layout, origin, self.rules, after - before)
+                before, row = after, row + batch.num_rows
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            raise self._translated(str(error)) from error
+
+    def _batches(self) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Yield batches and how far the file has been read.
+
+        Blocks are small, and lines longer than a block rare: where one turns up, reading goes on after the rows that
+        are done, with blocks as long as a line may be.
+        """
+        done = 0
+        for block_bytes in (self.block_bytes, min(self.options.max_line, LARGEST_BLOCK)):
+            try:
+                with open_plain(self.path) as stream:
+                    options, checked = self._reading(block_bytes, done), CheckedLines(stream, self.path)
+                    for batch in pacsv.open_csv(checked, read_options=options, convert_options=self._types()):
+                        yield batch, position(stream, self.size)
+                        done += batch.num_rows
+                checked.finish()
+                return
+            except pa.ArrowInvalid as error:
+                if _TOO_LONG not in str(error):
+                    raise
+            length, line = _longest(self.path, self.options.max_line)
+            if length > self.options.max_line or block_bytes >= min(self.options.max_line, LARGEST_BLOCK):
+                raise too_long(self.path, line, self.options.max_line)
+
+    def _types(self) -> pacsv.ConvertOptions:
+        types = {name: pa.float64() for name in self.layout.names}
+        if self.layout.label is not None:
+            types[self.layout.label] = pa.string()
+        if self.layout.weight is not None and self.rules.unlabelled:
+            types[self.layout.weight] = pa.string()  # of rows to be scored it may be anything
+        return pacsv.ConvertOptions(column_types=types, include_columns=self.layout.names, strings_can_be_null=True)
+
+    def _reading(self, block_bytes: int, done: int) -> pacsv.ReadOptions:
+        names = self.names if self.options.columns else None
+        return pacsv.ReadOptions(
+            block_size=block_bytes, use_threads=False, column_names=names, skip_rows_after_names=done
+        )
+
+    def _schema(self) -> pa.Schema:
+        """Return the header as a schema that takes every column but the label, unless it is a feature, for a number."""
+        label = None if self.options.label_column in (self.options.wanted or ()) else self.options.label_column
+        return pa.schema([(name, pa.string() if name == label else pa.float64()) for name in self.names])
+
+    def _translated(self, text: str) -> DataError:
+        """Say what Arrow says in our words, with the column's name and the line."""
+        found = re.search(r"(?:CSV column #(\d+): )?(?:CSV parse error: )?Row #(\d+): (.*)", text)
+        if "Empty CSV file" in text:
+            return DataError("no rows in the file; write them below the header", path=self.path)
+        if not found:
+            return DataError(f"is not a readable CSV file ({text.splitlines()[0]}); correct it", path=self.path)
+        column = f"column '{self.names[int(found[1])]}': " if found[1] else ""
+        problem = column.join(re.split(r"CSV conversion error to \w+: ", found[3], maxsplit=1))
+        return DataError(
+            f"{problem}; correct the line", path=self.path, row=_line(self.path, int(found[2])), unit="line"
+        )
+
+
+def _header(path: str, max_line: int) -> list[str]:
+    """Return the names in the first line that is not empty."""
+    number = 0
+    with open_plain(path) as stream:
+        while (line := stream.readline(max_line + 1)) and not line.strip(b"\r\n"):
+            number += 1
+    if len(line) > max_line:
+        raise too_long(path, number + 1, max_line)
+    if line.count(b",") > MOST_COLUMNS:
+        problem = f"the header has more than {MOST_COLUMNS:,} columns"
+        raise DataError(f"{problem}; write rows this wide as svmlight or npz", path=path)
+    first = next(iter(line.strip(b"\r\n").splitlines()), b"")
+    if not first:
+        raise DataError("no rows in the file; a CSV file starts with a header line", path=path)
+    try:
+        return next(csv.reader([first.decode("utf-8-sig")]))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"the header cannot be read ({error}); write the file as UTF-8 text", path=path) from error
+
+
+def _block(batch: pa.RecordBatch, layout: Layout, origin: Origin, rules: ReadRules, share: int) -> Block:
+    try:
+        return block_of(batch, layout, origin, rules).with_source_bytes(share)
+    except DataError as error:
+        if error.row is None:
+            raise
+        raise DataError(error.problem, path=origin.path, row=_line(origin.path, error.row), unit="line") from error
+
+
+def _line(path: str, row: int) -> int:
+    """Return the line of a row (the header is one): Arrow passes over empty lines and does not count them."""
+    number = 0
+    for length in _lengths(path):
+        number += 1
+        row -= 1 if length else 0
+        if not row:
+            break
+    return number
+
+
+def _longest(path: str, limit: int) -> tuple[int, int]:
+    """Return length and number of the first line that is longer than ``limit``, else of the longest."""
+    longest, found = 0, 1
+    for number, length in enumerate(_lengths(path, limit), 1):
+        if length > longest:
+            longest, found = length, number
+        if length > limit:
+            break
+    return longest, found
+
+
+def _lengths(path: str, limit: int | None = None) -> Iterator[int]:
+    """Yield the length of every line without its end, reading a piece at a time; of one beyond the limit no more."""
+    with open_plain(path) as stream:
+        length = 0
+        while piece := stream.readline(READ_BYTES):
+            length += len(piece.strip(b"\r\n"))
+            if piece.endswith(b"\n") or (limit is not None and length > limit):
+                yield length
+                length = 0
+        if length:
+            yield length

@@ -1,0 +1,1 @@
+"""Shards: Arrow files that are memory-mapped, and the directory they stand in."""

@@ -1,0 +1,92 @@
+"""A digest of rows that does not depend on how they are cut into shards.
+
+Each row has a 64-bit hash h_i of its label, cost and (index, value) pairs; n rows have the polynomial
+F = sum_i h_i B^(n-1-i) mod 2^64, so that F(a then b) = F(a) B^(rows of b) + F(b): shards are digested apart and
+joined in order. Two such lanes with different mixing make 128 bits. It finds changes, it does not resist an
+attacker; the shards' sha256 are for that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import reduce
+
+import numpy as np
+
+from pipeline.data.shards.rows import Rows
+from pipeline.jit import inline, kernel
+
+Lanes = tuple[int, int]
+
+_BASES = (0x9E3779B97F4A7C15, 0xD1342543DE82EF95)
+_WORD = 2**64
+_B0, _B1 = np.uint64(_BASES[0]), np.uint64(_BASES[1])
+_K0, _K1, _K2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB), np.uint64(0xC2B2AE3D27D4EB4F)
+_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
+
+
+@inline
+def _mix(x):  # type: ignore[no-untyped-def]
+    """Scramble 64 bits (the finaliser of SplitMix64)."""
+    x = (x ^ (x >> _S30)) * _K0
+    x = (x ^ (x >> _S27)) * _K1
+    return x ^ (x >> _S31)
+
+
+@kernel
+def _hashes(indptr, indices, values, labels, costs):  # type: ignore[no-untyped-def]
+    hashes = np.empty(labels.size, np.uint64)
+    for row in range(labels.size):
+        h = np.uint64(np.int64(labels[row]) + 2) * _K2 + _mix(np.float64(costs[row]).view(np.uint64))
+        for k in range(indptr[row], indptr[row + 1]):
+            h += _mix(np.uint64(indices[k]) * _K2 + np.float64(values[k]).view(np.uint64))
+        hashes[row] = _mix(h)
+    return hashes
+
+
+@kernel
+def _lanes(hashes):  # type: ignore[no-untyped-def]
+    first, second = np.uint64(0), np.uint64(0)
+    for h in hashes:
+        first = first * _B0 + h
+        second = second * _B1 + _mix(h + _K2)
+    return first, second
+
+
+def row_hashes(rows: Rows) -> np.ndarray:
+    """Return h_i of some rows: the same row has the same hash wherever it stands, in whatever data set."""
+    return _hashes(rows.indptr, rows.indices, rows.values, rows.labels, rows.costs)
+
+
+def digest_rows(rows: Rows) -> Lanes:
+    """Return both lanes of some rows; float32 and float64 spellings of the same value agree."""
+    first, second = _lanes(row_hashes(rows))
+    return int(first), int(second)
+
+
+def digest_text(lanes: Lanes) -> str:
+    """Return both lanes as 32 hexadecimal digits."""
+    return "{:016x}{:016x}".format(*lanes)
+
+
+def lanes_of(text: str) -> Lanes:
+    """Return what ``digest_text`` wrote down."""
+    return int(text[:16], 16), int(text[16:], 16)
+
+
+def join(parts: list[tuple[Lanes, int]]) -> Lanes:
+    """Join the digests of consecutive parts, each given with its number of rows."""
+
+    def append(left: Lanes, right: tuple[Lanes, int]) -> Lanes:
+        lanes, rows = right
+        first, second = ((a * pow(b, rows, _WORD) + c) % _WORD for a, b, c in zip(left, _BASES, lanes, strict=True))
+        return first, second
+
+    return reduce(append, parts, (0, 0))
+
+
+def fingerprint(parts: list[tuple[Lanes, int]], n_features: int) -> str:
+    """Return the fingerprint of a whole data set."""
+    first, second = join(parts)
+    n_rows = sum(rows for _, rows in parts)
+    return hashlib.sha256(f"svmsieve {n_rows} {n_features} {first:016x} {second:016x}".encode()).hexdigest()

@@ -1,0 +1,274 @@
+"""The manifest of a shard directory: what is in it, how it was made, and how to tell that it is whole."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from pipeline.data.reading.block import LARGEST_FEATURES
+from pipeline.data.reading.labels import LabelMap
+from pipeline.data.reading.tidy import LARGEST_NORM
+from pipeline.data.shards.digest import Lanes, fingerprint, join
+from pipeline.data.shards.shard import LARGEST_NUMBER, ShardInfo, number_of
+from pipeline.data.shards.strict import (
+    ANY,
+    FLAG,
+    LARGEST,
+    OBJECT,
+    TEXT,
+    UNICODE,
+    Form,
+    checked,
+    list_of,
+    loads,
+    number,
+    one_of,
+    shown,
+    whole,
+)
+from pipeline.errors import DatasetError
+from pipeline.files import write_whole
+
+MANIFEST = "manifest.json"
+FORMAT, VERSION = "svmsieve-shards", 1
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """A file that was ingested."""
+
+    name: str
+    bytes: int
+    rows: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return the form kept in the manifest."""
+        return {"name": self.name, "bytes": self.bytes, "rows": self.rows}
+
+    @cached_property
+    def line(self) -> str:
+        """The line of the manifest."""
+        return f"  {json.dumps(self.to_json())}"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A data set of shards. ``features`` counts the bias column, which is the last one; ``bias`` 0 means none.
+
+    ``index_base`` is what the indices of its svmlight files count from; None where there was no such file. Shards with
+    numbers below ``used`` may have been there before.
+    """
+
+    features: int
+    labels: LabelMap
+    shards: tuple[ShardInfo, ...]
+    sources: tuple[SourceInfo, ...] = ()
+    bias: float = 0.0
+    index_base: int | None = None
+    columns: tuple[str, ...] | None = None
+    created_by: str = "svmsieve"
+    used: int = field(default=0, compare=False)
+
+    @cached_property
+    def rows(self) -> int:
+        """Number of rows."""
+        return sum(shard.rows for shard in self.shards)
+
+    @cached_property
+    def nnz(self) -> int:
+        """Number of stored values."""
+        return sum(shard.nnz for shard in self.shards)
+
+    @cached_property
+    def positives(self) -> int:
+        """Number of rows with label +1."""
+        return sum(shard.positives for shard in self.shards)
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """The digest of all rows."""
+        return join([(shard.digest, shard.rows) for shard in self.shards])
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the rows, whatever shards they are in."""
+        return fingerprint([(self.lanes, self.rows)], self.features)
+
+    @cached_property
+    def next_number(self) -> int:
+        """The number of the next shard: above all those there are, and were."""
+        return max(self.used, *(number_of(shard.name) + 1 for shard in self.shards))
+
+    @property
+    def summary(self) -> dict[str, object]:
+        """What ``manifest.json`` says of the whole and what the shards say, too: both must agree."""
+        return {
+            "rows": self.rows,
+            "nnz": self.nnz,
+            "label_counts": {"-1": self.rows - self.positives, "+1": self.positives},
+            "fingerprint": self.fingerprint,
+        }
+
+    def to_json(self) -> dict[str, object]:
+        """Return the content of ``manifest.json``."""
+        sources, shards = ([each.to_json() for each in entries] for entries in (self.sources, self.shards))
+        return {**self._head(), "sources": sources, "shards": shards}
+
+    def _head(self) -> dict[str, object]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            **self.summary,
+            "features": self.features,
+            "bias": self.bias,
+            "index_base": self.index_base,
+            "label_map": self.labels.to_json(),
+            "columns": None if self.columns is None else list(self.columns),
+            "created_by": self.created_by,
+            "next_number": self.next_number,
+        }
+
+    def to_bytes(self) -> bytes:
+        """Return ``manifest.json``: a line a shard, which is made once, so that an append costs only its own."""
+        parts = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in self._head().items()]
+        for key, entries in (("sources", self.sources), ("shards", self.shards)):
+            lines = ",\n".join(entry.line for entry in entries)
+            parts.append(f' "{key}": [\n{lines}\n ]')
+        return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
+
+    @classmethod
+    def from_json(cls, item: object) -> Manifest:
+        """Read the content of ``manifest.json``; ValueError says which value cannot be."""
+        head = checked({"next_number": 0} | item if type(item) is dict else item, _HEAD, more=True)
+        labels = checked(head["label_map"], _LABELS, "label_map")
+        if set(labels["-1"]) & set(labels["+1"]):
+            raise ValueError("label_map has a label on both sides")
+        if len(set(head["columns"] or ())) < len(head["columns"] or ()):
+            raise ValueError("columns has a name twice")
+        if head["features"] < (2 if head["bias"] else 1) or len(head["columns"] or ()) > head["features"]:
+            raise ValueError(f"features is {head['features']}, fewer than the columns and the bias need")
+        sources = (checked(each, _SOURCE, f"sources[{k}]") for k, each in enumerate(head["sources"]))
+        return cls(
+            features=head["features"],
+            labels=LabelMap.from_json(labels),
+            shards=_distinct([ShardInfo.from_json(each, f"shards[{k}]") for k, each in enumerate(head["shards"])]),
+            sources=tuple(SourceInfo(**source) for source in sources),
+            bias=float(head["bias"]),
+            index_base=head["index_base"],
+            columns=None if head["columns"] is None else tuple(head["columns"]),
+            created_by=head["created_by"],
+            used=head["next_number"],
+        )
+
+    def extended(self, more: Manifest) -> Manifest:
+        """Return this manifest with the shards and sources of ``more`` after its own; what is summed up stays so."""
+        shards, sources = self.shards + more.shards, self.sources + more.sources
+        grown = replace(more, shards=shards, sources=sources, used=max(self.next_number, more.next_number))
+        known = {
+            "rows": self.rows + more.rows,
+            "nnz": self.nnz + more.nnz,
+            "positives": self.positives + more.positives,
+        }
+        known["next_number"] = grown.used
+        grown.__dict__.update(known, lanes=join([(self.lanes, self.rows), (more.lanes, more.rows)]))
+        return grown
+
+
+_HEAD: Form = {
+    "features": whole(1, LARGEST_FEATURES),
+    "bias": number(-LARGEST_NORM, LARGEST_NORM),
+    "index_base": one_of(0, 1, None),
+    "label_map": OBJECT,
+    "columns": list_of(UNICODE, or_none=True),
+    "sources": list_of(ANY),
+    "shards": list_of(ANY, filled=True),
+    "created_by": TEXT,
+    "next_number": whole(0, LARGEST_NUMBER),  # later than the first manifests
+    "rows": whole(1, LARGEST),
+    "nnz": whole(0, LARGEST),
+    "label_counts": OBJECT,
+    "fingerprint": TEXT,
+}
+_SIDE = list_of(UNICODE, filled=True)
+_LABELS: Form = {"-1": _SIDE, "+1": _SIDE, "one_against_rest": FLAG}
+_SOURCE: Form = {"name": TEXT, "bytes": whole(0, LARGEST), "rows": whole(0, LARGEST)}
+
+
+def _distinct(shards: list[ShardInfo]) -> tuple[ShardInfo, ...]:
+    """Return the shards, if no two of different content have the same name (behind a URL, the same may stand twice)."""
+    seen: dict[str, str] = {}
+    for shard in shards:
+        if seen.setdefault(shard.name, shard.sha256) != shard.sha256:
+            raise ValueError(f"two shards are called {shard.name}")
+    return tuple(shards)
+
+
+_checked: dict[
+    bytes, Manifest
+] = {}  # the last contents that were read or written: an append reads no shard's line anew
+_KEPT = 2
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Write the manifest under a temporary name, then rename it: the directory is finished from then on."""
+    content = manifest.to_bytes()
+    write_whole(directory / MANIFEST, content)
+    _keep(content, manifest)
+
+
+def _keep(content: bytes, manifest: Manifest) -> None:
+    while len(_checked) >= _KEPT:
+        _checked.pop(next(iter(_checked)), None)
+    _checked[content] = manifest
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read and check a manifest, or say in one line why the directory is not a finished data set."""
+    path = directory / MANIFEST
+    try:
+        if path.exists() and not path.is_file():
+            raise DatasetError(f"{path}: is not a file; run svmsieve ingest again")
+        content = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        problem = "no manifest.json: not a shard directory, or its ingest did not finish; run svmsieve ingest again"
+        raise DatasetError(f"{directory}: {problem}") from error
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    return parse_manifest(content, str(path))
+
+
+def parse_manifest(content: bytes, path: str) -> Manifest:
+    """Return the manifest that a file's content is, checked, or say in one line what is wrong with it."""
+    manifest = _checked.get(content)
+    if manifest is None:
+        try:
+            manifest = _parsed(content)
+        except (ValueError, RecursionError) as error:
+            raise DatasetError(f"{path}: {_explained(error)}") from error
+        _keep(content, manifest)
+    return manifest
+
+
+class _OtherError(ValueError):
+    """What is said as it stands; any other ValueError means damage."""
+
+
+def _explained(error: Exception) -> str:
+    reason = " ".join(str(error).split())
+    return reason if isinstance(error, _OtherError) else f"the manifest is damaged ({reason}); ingest the data again"
+
+
+def _parsed(content: bytes) -> Manifest:
+    item = loads(content)
+    if type(item) is not dict:
+        raise ValueError(f"it is {shown(item)}, not an object")
+    if item.get("format") != FORMAT:
+        raise _OtherError("not a manifest of svmsieve shards; ingest the data first")
+    if type(item.get("version")) is not int or item["version"] != VERSION:
+        raise _OtherError(f"version {shown(item.get('version'))}, but this svmsieve reads version {VERSION}")
+    manifest = Manifest.from_json(item)
+    if any(item[key] != value for key, value in manifest.summary.items()):
+        raise _OtherError("the manifest contradicts itself (it was edited or cut); ingest the data again")
+    return manifest

@@ -1,0 +1,1 @@
+"""The passes over a data set that everything else is made of."""

@@ -1,0 +1,47 @@
+"""Sums of rows, sum_i a_i z_i: the shards' sums stay sparse until they are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from pipeline.data.dataset import Dataset, Shard
+from pipeline.engine.engine import Engine
+from pipeline.maths import csr
+from pipeline.maths.csr import SparseVector
+from pipeline.passes.gather import copied
+
+
+def row_sum(engine: Engine, data: Dataset, coefficients: np.ndarray) -> np.ndarray:
+    """Return sum_i a_i z_i, dense, reading only the rows with a_i != 0."""
+    shards = [s for s in data.shards if coefficients[s.first_row : s.first_row + s.n_rows].any()]
+    if not shards:
+        return np.zeros(data.n_features)
+    return engine.reduce(_shard_row_sum, shards, _add_all, coefficients).dense()
+
+
+def cost_sum(engine: Engine, data: Dataset) -> np.ndarray:
+    """Return sum_i c_i z_i, dense; the shards' sums stay sparse until the end."""
+    total = engine.reduce(_shard_cost_sum, data.shards, _add_all)
+    return total.dense()
+
+
+def _shard_row_sum(shard: Shard, coefficients: np.ndarray) -> SparseVector:
+    rows = shard.load()
+    mine = coefficients[shard.first_row : shard.first_row + shard.n_rows]
+    if np.count_nonzero(mine) == mine.size:
+        return csr.weighted_sum(rows.indptr, rows.indices, rows.values, mine * rows.labels, rows.n_features)
+    chosen = np.flatnonzero(mine)
+    indptr, indices, values = copied(rows, chosen)
+    return csr.weighted_sum(indptr, indices, values, mine[chosen] * rows.labels[chosen], rows.n_features)
+
+
+def _shard_cost_sum(shard: Shard) -> SparseVector:
+    rows = shard.load()
+    return csr.weighted_sum(rows.indptr, rows.indices, rows.values, rows.costs * rows.labels, rows.n_features)
+
+
+def _add_all(parts: Sequence[SparseVector]) -> SparseVector:
+    return reduce(csr.add_sparse, parts)

@@ -1,0 +1,296 @@
+"""The path: from C_min to C_max, a certified model at every C, each step starting from the one before.
+
+    facts of all rows -> C_min, closed-form first point -> [next C -> step -> model on disk] ... -> best step
+
+What happens next depends only on the last finished step and the settings. So a run that was killed continues from its
+run directory and ends with the same models, to the bit, as one that was not, if the shards are the same.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from collections import Counter
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from pipeline.budget import Projection, project
+from pipeline.data.dataset import Dataset
+from pipeline.engine.engine import Engine
+from pipeline.errors import DataError, SpecError
+from pipeline.events import Listener, Note, StepProgress, silent
+from pipeline.maths.ball import drift_of_sum
+from pipeline.maths.eps_grid import check_grid, has_ended, next_c
+from pipeline.maths.path_start import c_min, doubt_of
+from pipeline.maths.score import best, scores
+from pipeline.maths.verdicts import KEEP
+from pipeline.maths.working_set import Outlook
+from pipeline.passes.products import products
+from pipeline.passes.sums import row_sum
+from pipeline.path.c_range import Range
+from pipeline.path.certify import Certifier, Point
+from pipeline.path.memory_meter import MemoryMeter
+from pipeline.path.starts import Starts
+from pipeline.path.step import Clock, Step, Stepper
+from pipeline.runs.directory import Run, StepView, open_run
+from pipeline.runs.writer import RunWriter, writing
+from pipeline.scoring.linear_model import trained_on
+from pipeline.scoring.seen import said_of_seen
+from pipeline.spec import PathSpec
+from pipeline.working.held import ROW_BYTES, entry_bytes
+from pipeline.working.host import LocalHost, RowHost
+from pipeline.working.remote import RemoteHost
+from pipeline.working.rows import WorkingRows
+from pipeline.working.solve import Method
+from pipeline.working.solver import RowSolver
+from pipeline.working.state import RowArrays, collect
+
+
+def run_path(
+    engine: Engine,
+    data: Dataset,
+    spec: PathSpec,
+    out: str | Path,
+    validation: Dataset | None = None,
+    listen: Listener = silent,
+    references: Sequence[StepView] = (),
+) -> Run:
+    """Train along the path into the run directory ``out``, or continue what is there.
+
+    A step starts from the step before it, or from that of ``references`` (steps of any run) whose C is nearer; the
+    first one, without references, from C_min.
+    """
+    where = engine.backend
+    processes = where.workers if where.name == "processes" else 0
+    projection = project(data.n_rows, data.n_features, spec.memory, where.workers, processes, where.in_process)
+    if engine.pinned is not None:
+        engine.pinned.reserve(projection.on_worker(entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows))
+    about = describe_data(data) | ({"validation": validation.fingerprint} if validation else {})
+    if references:
+        about["reference"] = [{"c": r.c, "fingerprint": r.fingerprint, "model": r.model.digest()} for r in references]
+    if validation is not None:
+        trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
+        if seen := said_of_seen({"data": about, "spec": spec.to_json()}, validation):
+            listen(Note(f"{validation.path}: {seen}"))
+    with writing(out, spec, about, versions()) as writer:
+        if writer.header["status"] != "finished":
+            with MemoryMeter() as meter, threadpool_limits(limits=1):  # more BLAS threads, other bits
+                PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter)
+    return open_run(out)
+
+
+def describe_data(data: Dataset) -> dict[str, Any]:
+    """Return what run.json says of the data."""
+    return {
+        "path": data.path,
+        "fingerprint": data.fingerprint,
+        "rows": data.n_rows,
+        "features": data.n_features,
+        "nnz": data.nnz,
+        "bias": data.bias,
+        "labels": {
+            "negative": list(data.labels.negative),
+            "positive": list(data.labels.positive),
+            "one_against_rest": data.labels.one_against_rest,
+        },
+        "columns": None if data.columns is None else list(data.columns),
+        "index_base": data.index_base,
+        "shards": [[shard.digest, shard.n_rows] for shard in data.shards],
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that can change a run's bits."""
+    names = ("svmsieve", "numpy", "scipy", "numba", "liblinear-official")
+    return {"python": platform.python_version()} | {name: version(name) for name in names}
+
+
+class PathRun:
+    """One run: what its steps share, and the loop over C."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        data: Dataset,
+        spec: PathSpec,
+        validation: Dataset | None,
+        writer: RunWriter,
+        projection: Projection,
+        listen: Listener,
+        references: Sequence[StepView],
+    ) -> None:
+        self.engine, self.data, self.spec, self.validation = engine, data, spec, validation
+        self.references = references
+        self.writer, self.projection, self.listen = writer, projection, listen
+        self.begun = time.perf_counter()
+
+    def run(self, meter: MemoryMeter) -> None:
+        """Go along the path and finish run.json."""
+        scratch = self.writer.scratch() if self.projection.scratch else None
+        with collect(self.engine, self.data, self.spec, scratch) as arrays:
+            self._set_up(arrays)
+            try:
+                self._walk()
+            finally:
+                self.working.release()
+        found = [step.get("scores") for step in self.writer.steps]
+        self._mention_what_is_not_defined(found)
+        earlier = self.writer.header.get("seconds", 0.0)
+        self.writer.finish(
+            best_step=best(found, self.spec.select),
+            peak_memory=meter.look(),
+            seconds=earlier + time.perf_counter() - self.begun,
+        )
+
+    def _mention_what_is_not_defined(self, found: list[dict[str, float | None] | None]) -> None:
+        name = self.spec.select.replace("_", " ")
+        if any(found) and best(found, self.spec.select) is None:
+            self.listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))
+
+    def _set_up(self, arrays: RowArrays) -> None:
+        spec, data = self.spec, self.data
+        if spec.holdout and arrays.trained == arrays.n_rows:
+            problem = f"holdout {spec.holdout:g} leaves none of the {arrays.n_rows:,} rows out; raise --holdout"
+            raise DataError(problem, path=data.path)
+        if spec.solver == "liblinear" and _uneven(arrays):
+            raise SpecError("LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton")
+        self.arrays, allowed = arrays, Range(arrays)
+        allowed.check(step.c for step in self.references)
+        self.working = WorkingRows(self._host(), arrays, self.projection.working_set)
+        self.certifier = Certifier(self.engine, data, arrays, self.working, spec.rule)
+        solver = RowSolver(self.working, Method(spec.solver, spec.shrink, self.projection))
+        self.stepper = Stepper(arrays, self.certifier, solver, spec)
+        self.starts = Starts(self.certifier, self.writer, spec, self.references)
+        self.cost_sum: np.ndarray | None = None
+        if "c_min" not in self.writer.header:
+            self.cost_sum = row_sum(self.engine, data, arrays.costs)
+            (f,) = arrays.need_products(1)
+            products(self.engine, data, [self.cost_sum], [f])
+            found = c_min(f[arrays.costs > 0], doubt_of(arrays.costs, arrays.norms))
+            facts = {"c_min": found if math.isfinite(found) else None, "class_weights": arrays.class_weights}
+            self.writer.update(**facts)
+        self.c_min = self.writer.header["c_min"] or math.inf
+        if spec.grid_in_c_min and math.isinf(self.c_min):
+            raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
+        allowed.check(self._grid() or [min(self.c_min, spec.c_max), spec.c_max])
+
+    def _host(self) -> RowHost:
+        if self.engine.pinned is not None:
+            return RemoteHost(self.engine.pinned, self.data, self.arrays.wide)
+        return LocalHost(self.engine, self.data, self.arrays.wide, self.arrays.lengths)
+
+    def _walk(self) -> None:
+        last = self.starts.resumed(self.listen) if self.writer.steps else None
+        while True:
+            c = self._next(last)
+            if c is None:
+                return
+            step = self._closed_form(c) if c <= self.c_min else None
+            if step is None:
+                start, outlook = self.starts.at(c, last) or (self._first_point(self.c_min), Outlook())
+                step = self.stepper.step(start, c, outlook, self._enough, self._report)
+            elif not (step.point.certificate.relative_gap <= self.spec.tol and self._enough(step.point)):
+                # rows that nearly cancel: rounding hides where C_min is
+                step = self.stepper.step(step.point, c, Outlook(), self._enough, self._report)
+            self._write(step)
+            last = step.point
+
+    def _next(self, last: Point | None) -> float | None:
+        """Return the C after the last finished step, None at the end."""
+        grid = self._grid()
+        if grid:
+            return grid[len(self.writer.steps)] if len(self.writer.steps) < len(grid) else None
+        if last is None:
+            return min(self.c_min, self.spec.c_max)
+        if last.c >= self.spec.c_max or has_ended(last.reach, self.spec.epsilon):
+            return None
+        following = next_c(last.reach, self.spec.epsilon, self.spec.c_max)
+        assert following is not None, "a step ends only where the path can go on"
+        return following
+
+    def _grid(self) -> list[float] | None:
+        """Return the C to train at, ascending; None on the eps-path."""
+        if self.spec.grid is None:
+            return None
+        unit = self.c_min if self.spec.grid_in_c_min else 1.0
+        return [unit * c for c in check_grid(list(self.spec.grid))]
+
+    def _top(self) -> float:
+        grid = self._grid()
+        return self.spec.c_max if grid is None else grid[-1]
+
+    def _enough(self, point: Point) -> bool:
+        """Tell whether the eps-path can go on from a point."""
+        if self.spec.grid is not None or point.c >= self.spec.c_max:
+            return True
+        return next_c(point.reach, self.spec.epsilon, self.spec.c_max) is not None
+
+    def _first_point(self, c: float) -> Point:
+        """Return the solution at C <= C_min: alpha_i = u_i for all rows."""
+        rows = self.arrays
+        if self.cost_sum is None:
+            self.cost_sum = row_sum(self.engine, self.data, rows.costs)
+        alpha = rows.change_alpha()
+        for part in rows.chunks():
+            alpha[part] = c * rows.costs[part]
+        w = c * self.cost_sum
+        reach = math.fsum(float(alpha[p] @ rows.norms[p]) for p in rows.chunks())
+        return self.certifier.point(c, w, w, drift_of_sum(reach, rows.n_rows + 2))
+
+    def _closed_form(self, c: float) -> Step:
+        clock, begun = Clock(), self.stepper.reading()
+        with clock("certify"):
+            point = self._first_point(c)
+        self.arrays.verdicts[:] = KEEP
+        facts = self.stepper.facts(point, point, Counter(), begun)
+        facts |= {"working_set": 0, "rounds": 0, "solver": "closed form", "seconds": clock.seconds()}
+        facts |= {"theta": Outlook().theta, "error": None}
+        return Step(point, Outlook(), facts)
+
+    def _write(self, step: Step) -> None:
+        point, facts = step.point, dict(step.facts)
+        facts["scores"] = self._scores(point)
+        apart = None if point.w_alpha is point.w else point.w_alpha
+        line = self.writer.append(facts, point.w, point.alpha, self.arrays.verdicts, apart)
+        self._report(line, done=True)
+
+    def _scores(self, point: Point) -> dict[str, float | None] | None:
+        """Score the rows left out of training, or the validation data."""
+        if self.validation is not None:
+            f = np.empty(self.validation.n_rows)
+            labels = np.concatenate([np.array(shard.load().labels) for shard in self.validation.shards])
+            model = trained_on(self.data, self.writer.folder, point.c, point.w)
+            products(self.engine, self.validation, [model.weights_on(self.validation)], [f])
+            return scores(f, labels)
+        if self.arrays.trained == self.arrays.n_rows:
+            return None
+        held = self.arrays.held_out()
+        return scores(point.margins[held], self.arrays.labels[held])
+
+    def _report(self, facts: dict[str, Any], done: bool = False) -> None:
+        first, top = min(self.c_min, facts["c"]), self._top()
+        share = math.log(facts["c"] / first) / math.log(top / first) if top > first > 0 else 1.0
+        self.listen(
+            StepProgress(
+                step=len(self.writer.steps) - done,
+                c=facts["c"],
+                share=share,
+                screened=1 - facts["survivors"] / max(1, facts["n_rows"]),
+                working_set=facts["working_set"],
+                relative_gap=facts["relative_gap"],
+                passes=facts["passes"],
+                done=done,
+                scores=facts.get("scores"),
+            )
+        )
+
+
+def _uneven(arrays: RowArrays) -> bool:
+    used = arrays.costs[arrays.costs > 0]
+    return bool(used.size and used.max() > used.min())

@@ -1,0 +1,85 @@
+"""Where a step of the path starts, and what it may expect: a pure function of what the run directory holds.
+
+A step starts from the step before it, or from a reference (a step of another run, trained on these data or on others)
+whose C is nearer. Both kinds teach the next step of their kind how far margins move. All of that is read off
+steps.jsonl, so that a run that was interrupted goes on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pipeline.events import Listener, Note
+from pipeline.maths.working_set import Outlook
+from pipeline.passes.products import products
+from pipeline.path.certify import Certifier, Point
+from pipeline.path.reference import reference_point
+from pipeline.runs.directory import StepView
+from pipeline.runs.model_file import StoredModel
+from pipeline.runs.writer import RunWriter
+from pipeline.spec import PathSpec
+
+
+class Starts:
+    """The starts of a run's steps."""
+
+    def __init__(self, certifier: Certifier, writer: RunWriter, spec: PathSpec, references: Sequence[StepView]) -> None:
+        self.certifier, self.writer, self.spec, self.references = certifier, writer, spec, references
+
+    def at(self, c: float, last: Point | None) -> tuple[Point, Outlook] | None:
+        """Return where to start for C, the last point or a reference, certified; None if there is neither."""
+        near = min(self.references, key=lambda each: _distance(each.c, c), default=None)
+        if near is not None and (last is None or _distance(near.c, c) < _distance(last.c, c)):
+            return reference_point(self.certifier, near, self.spec), self._outlook_from(near)
+        return None if last is None else (last, self._outlook())
+
+    def resumed(self, listen: Listener) -> Point:
+        """Return the last finished step's point, from its model and one pass."""
+        facts, model = self.writer.steps[-1], self.writer.model(len(self.writer.steps) - 1)
+        listen(Note(f"continuing after step {facts['step']} (C = {facts['c']:.6g})"))
+        w = model.w()
+        model.alpha(self.certifier.arrays.change_alpha())
+        apart = model.w_alpha()
+        point = self.certifier.point(facts["c"], w, w if apart is None else apart, facts["drift"])
+        if self._came_from_the_step_before():
+            self._margins_again(self.writer.model(len(self.writer.steps) - 2))
+        return point
+
+    def _outlook(self) -> Outlook:
+        """Return what the last step has taught for a step from there."""
+        facts = self.writer.steps[-1]
+        if self._came_from_the_step_before():
+            return Outlook(facts["theta"], facts["error"], facts["c_ref"])
+        return Outlook(facts["theta"])
+
+    def _outlook_from(self, reference: StepView) -> Outlook:
+        """Return what the last step from a reference has taught: in this run, or in the reference's own."""
+        if self.writer.steps and not self._came_from_the_step_before():
+            facts = self.writer.steps[-1]
+        elif reference.c_ref in [each["c"] for each in reference.data.get("reference", ())]:
+            facts = reference.facts
+        else:
+            return Outlook()
+        return Outlook(facts["theta"], facts["error"])
+
+    def _came_from_the_step_before(self) -> bool:
+        """Whether the last step started from the one before it."""
+        steps = self.writer.steps
+        return len(steps) > 1 and bool(steps[-2]["c"] == steps[-1]["c_ref"])
+
+    def _margins_again(self, model: StoredModel) -> None:
+        """Write the margins of an earlier point to ``before``, with the bits they had.
+
+        Rows are summed up in another order when they are multiplied by several vectors at once, as they were then if w
+        was not alone.
+        """
+        w, rows, engine, data = model.w(), self.certifier.arrays, self.certifier.engine, self.certifier.data
+        if self.certifier.with_signs or model.w_alpha() is not None:
+            products(engine, data, [w, w], [rows.before, rows.expected])  # expected is written by every step
+        else:
+            products(engine, data, [w], [rows.before])
+
+
+def _distance(c: float, other: float) -> float:
+    return abs(math.log(c / other))

@@ -1,0 +1,1 @@
+"""Run directories: what is in them, reading and writing."""

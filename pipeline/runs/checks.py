@@ -1,0 +1,164 @@
+"""What run.json and steps.jsonl may say: files that anybody can have changed are checked before they are believed.
+
+Every key that is read somewhere has its kind here; others are let through, for newer versions add some. A check raises
+ValueError that names the key; who reads the file says where it stands and what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pipeline.data.shards.strict import is_unicode
+from pipeline.errors import shown
+from pipeline.spec import SCORES, PathSpec
+
+STATUS = ("running", "finished")
+MOST_ROWS, MOST_FEATURES = 2**62, 2**31  # of any data set
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+
+Check = Callable[[Any], bool]
+
+
+def read_json(text: str) -> Any:
+    """Read JSON; nan and infinity, which older versions wrote where there is no score, are None. Raise ValueError."""
+    try:
+        return json.loads(text, parse_constant=lambda _: None)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _is_whole(x: Any) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= MOST_ROWS
+
+
+def _is_number(x: Any) -> bool:
+    try:
+        return isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
+    except OverflowError:
+        return False
+
+
+def _is_positive(x: Any) -> bool:
+    return _is_number(x) and x > 0
+
+
+def _is_text(x: Any) -> bool:
+    return isinstance(x, str)
+
+
+def _are_names(x: Any) -> bool:
+    return isinstance(x, list) and all(map(is_unicode, x))
+
+
+def _is_score(x: Any) -> bool:
+    return x is None or (_is_number(x) and 0 <= x <= 1)
+
+
+def _are_scores(x: Any) -> bool:
+    return isinstance(x, dict) and all(name in x and _is_score(x[name]) for name in SCORES)
+
+
+def _or_none(check: Check) -> Check:
+    return lambda x: x is None or check(x)
+
+
+def _each(check: Check) -> Check:
+    return lambda x: isinstance(x, list) and all(check(item) for item in x)
+
+
+def _values(check: Check) -> Check:
+    return lambda x: isinstance(x, dict) and all(check(item) for item in x.values())
+
+
+def _is_shard(x: Any) -> bool:
+    return isinstance(x, list) and len(x) == 2 and _is_digest(x[0]) and _is_whole(x[1])
+
+
+def _is_digest(x: Any) -> bool:
+    return _is_text(x) and _DIGEST.fullmatch(x) is not None
+
+
+def _is_reference(x: Any) -> bool:
+    return isinstance(x, dict) and _is_positive(x.get("c"))
+
+
+def _are_labels(x: Any) -> bool:
+    return isinstance(x, dict) and all(_are_names(x.get(side)) and x[side] for side in ("negative", "positive"))
+
+
+HEADER: dict[str, Check] = {
+    "status": lambda x: x in STATUS,
+    "versions": _values(_is_text),
+    "n_steps": _is_whole,
+    "best_step": _or_none(_is_whole),
+    "c_min": _or_none(_is_positive),
+    "class_weights": lambda x: isinstance(x, list) and len(x) == 2 and all(map(_is_positive, x)),
+    "cv_scores": _each(_are_scores),
+    "peak_memory": _or_none(_is_number),
+    "seconds": _is_number,
+}
+DATA: dict[str, Check] = {
+    "path": _is_text,
+    "fingerprint": _is_text,
+    "rows": _is_whole,
+    "features": lambda x: _is_whole(x) and x < MOST_FEATURES,
+    "nnz": _is_whole,
+    "bias": _is_number,
+    "labels": _are_labels,
+    "columns": _or_none(_are_names),
+    "shards": _each(_is_shard),
+    "validation": _is_text,
+    "reference": _each(_is_reference),
+}
+STEP: dict[str, Check] = {
+    **dict.fromkeys(("c", "c_ref"), _is_positive),
+    **dict.fromkeys(("rule", "solver"), _is_text),
+    **dict.fromkeys(("n_rows", "screened_zero", "screened_upper", "survivors"), _is_whole),
+    **dict.fromkeys(("working_set", "n_free", "n_upper"), _is_whole),
+    **dict.fromkeys(("passes", "primal", "dual", "relative_gap", "theta"), _is_number),
+    "drift": lambda x: _is_number(x) and x >= 0,
+    "error": _or_none(_is_number),
+    "scores": _or_none(_are_scores),
+    "seconds": lambda x: _values(_is_number)(x) and "total" in x,
+}
+NEEDED = {"header": ("status",), "data": ("path", "fingerprint", "rows", "features", "bias", "labels")}
+
+
+def check_header(header: dict[str, Any]) -> None:
+    """Check run.json, once its format and version are known to be ours."""
+    PathSpec.from_json(header["spec"])
+    _check(header, HEADER, NEEDED["header"])
+    if not isinstance(header["data"], dict):
+        raise ValueError("data is not an object")
+    _check(header["data"], DATA, NEEDED["data"])
+    if header["status"] == "finished":
+        _check(header, HEADER, ("n_steps", "seconds"))
+
+
+def check_step(facts: Any, number: int, c_before: float) -> None:
+    """Check the line of step ``number``, which follows one with C = ``c_before``."""
+    check_place(facts, number)
+    _check(facts, STEP, tuple(STEP))
+    if not facts["c"] > c_before:
+        raise ValueError(f"C = {facts['c']:g} does not ascend")
+
+
+def check_place(facts: Any, number: int) -> None:
+    """Check that a line is an object, and that of step ``number``."""
+    if not isinstance(facts, dict):
+        raise ValueError("not an object")
+    if not _is_whole(facts.get("step")) or facts["step"] != number:
+        raise ValueError(f"step {shown(facts.get('step'))} stands where {number} should")
+
+
+def _check(item: dict[str, Any], checks: dict[str, Check], needed: tuple[str, ...]) -> None:
+    for name, check in checks.items():
+        if name not in item:
+            if name in needed:
+                raise ValueError(f"it does not say its {name}")
+        elif not check(item[name]):
+            raise ValueError(f"{name} cannot be {shown(item[name])}")

@@ -1,0 +1,248 @@
+"""RUN: what a path leaves on disk, as a reader finds it.
+
+run.json        settings, data fingerprint, versions, status, the best step, the end of the chain; sealed
+steps.jsonl     one line a finished step, forced to disk as it finishes; each seals its model and the lines before it
+                (see ``chain``)
+models/NNNNNN.npz
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import RunError, shown
+from pipeline.events import Listener, Note, silent
+from pipeline.files import one_line
+from pipeline.maths.score import best
+from pipeline.runs.checks import check_header, check_place, check_step, read_json
+from pipeline.runs.model_file import StoredModel
+from pipeline.spec import PathSpec
+
+FORMAT, VERSION = "svmsieve-run", 2
+READABLE = (1, 2)  # from 2 on primal, dual and relative_gap are bounds in exact arithmetic, and steps are chained
+HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
+MOST_C_SHOWN = 8
+
+
+class StepView:
+    """A finished step: the keys of its line as attributes, and ``w``, ``alpha``, ``verdicts`` read from its model.
+
+    ``spec`` and ``data`` are what run.json says of the run's settings and data; ``home`` keeps a temporary run
+    directory alive.
+    """
+
+    def __init__(self, facts: dict[str, Any], model: StoredModel, header: dict[str, Any]) -> None:
+        self.facts, self.model, self.data = facts, model, header["data"]
+        self.spec = PathSpec.from_json(header["spec"])
+        self.fingerprint: str = self.data["fingerprint"]
+        self.class_weights: tuple[float, float] = tuple(header.get("class_weights", (1.0, 1.0)))
+        self.home: object = None
+
+    def __getattr__(self, name: str) -> Any:
+        facts = self.__dict__.get("facts", {})  # a copy asks before it has any
+        if name not in facts:
+            raise AttributeError(f"a step has no {name!r}; it has {', '.join(facts)}")
+        return facts[name]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.facts})
+
+    @property
+    def w(self) -> np.ndarray:
+        """The weights, dense."""
+        return self.model.w()
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """The dual variables, dense, in row order."""
+        return self.model.alpha()
+
+    @property
+    def verdicts(self) -> np.ndarray:
+        """0 KEEP, 1 ZERO, 2 UPPER by row, as screened before the solve."""
+        return self.model.verdicts()
+
+    def __repr__(self) -> str:
+        return f"<step {self.step}: C = {self.c:g}, relative gap {self.relative_gap:.1e}>"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory as it is on disk."""
+
+    path: Path
+    header: dict[str, Any]
+    steps: list[StepView]
+
+    @property
+    def spec(self) -> PathSpec:
+        """The settings."""
+        return PathSpec.from_json(self.header["spec"])
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all steps are there, and the folds' scores where there are folds."""
+        return self.header["status"] == "finished" and ("cv_scores" in self.header or not self.spec.cv)
+
+    @property
+    def scores(self) -> list[dict[str, float | None] | None]:
+        """What each step scored: on the folds, or on the rows left out of training; None where nothing was scored."""
+        found = self.header.get("cv_scores")
+        return [step.scores for step in self.steps] if found is None else found
+
+    @property
+    def best_step(self) -> int | None:
+        """The number of the step with the best score so far, or of the only step; None if no step has a score."""
+        count = len(self.steps)
+        return 0 if count == 1 and self.header["status"] == "finished" else best(self.scores[:count], self.spec.select)
+
+    @property
+    def best(self) -> StepView:
+        """The step with the best score (in a run that is not finished, so far), or the only step; else RunError."""
+        self._check_steps()
+        if self.spec.cv and "cv_scores" not in self.header:
+            raise RunError(f"{self.path}: its folds are not finished; run the same svmsieve path again, or name a C")
+        number = self.best_step
+        if number is None:
+            select = self.spec.select.replace("_", " ")
+            why = "nothing was scored" if not any(self.scores) else f"no step has a score ({select})"
+            raise RunError(f"{self.path}: {why}, so that no step is the best; name one with --c C: {self._all_c()}")
+        return self.steps[number]
+
+    def at(self, c: float | None, listen: Listener = silent) -> StepView:
+        """Return the step with this C, or the best one.
+
+        A C as tables and lists show it, in four digits or six, is that of the step shown so. Any other between two
+        steps, or beyond the last, belongs to the one before, and a note says so.
+        """
+        if not self.is_finished:
+            listen(Note(f"{self.path}: the run is not finished; it has {len(self.steps)} steps so far"))
+        if c is None:
+            return self.best
+        self._check_steps()
+        if not (math.isfinite(c) and c > 0):
+            raise RunError(f"{self.path}: C is a positive finite number, not {c!r}; there are {self._all_c()}")
+        meant = [step for step in self.steps if _is_shown_as(step.c, c)]
+        if meant:
+            return min(meant, key=lambda step: abs(step.c - c))
+        below = [step for step in self.steps if step.c <= c]
+        if not below:
+            raise RunError(f"{self.path}: there is no model for C = {c:g}; the smallest C is {self.steps[0].c:.6g}")
+        listen(Note(f"{self.path}: no step has C = {c!r}; the one before it has {below[-1].c:.6g}"))
+        return below[-1]
+
+    def _all_c(self) -> str:
+        """List the C there are, in a few words."""
+        texts = [f"{step.c:.6g}" for step in self.steps]
+        if len(texts) > MOST_C_SHOWN:
+            texts = [*texts[: MOST_C_SHOWN - 2], "...", f"{texts[-1]} ({len(texts)} in all)"]
+        return ", ".join(texts)
+
+    def _check_steps(self) -> None:
+        count = len(self.steps)
+        if not count:
+            raise RunError(f"{self.path}: the run has no finished step; run the same svmsieve path again")
+        said = self.header["n_steps"] if self.header["status"] == "finished" else count
+        if count != said:
+            raise RunError(f"{self.path}: has {count} steps of {said}; run the same svmsieve path again")
+
+
+def _is_shown_as(exact: float, c: float) -> bool:
+    return abs(exact - c) <= 1e-12 * c or c in (float(f"{exact:.6g}"), float(f"{exact:.4g}"))
+
+
+def stored_spec(path: str | Path) -> PathSpec | None:
+    """Return the settings of a run directory, whatever state its steps are in; None if there is no run yet."""
+    folder = Path(path)
+    with io_errors(folder):
+        return PathSpec.from_json(read_header(folder)["spec"]) if (folder / HEADER).is_file() else None
+
+
+def open_run(path: str | Path, checked: bool = True) -> Run:
+    """Read a run directory; what is not one is an error of one line.
+
+    A link such as a nightly store's ``current`` is followed once: when it moves on, this run stays the one it was.
+    Without ``checked`` the lines of steps.jsonl may say anything: for who judges each of them.
+    """
+    folder = Path(path)
+    with one_line(lambda reason: RunError(f"{path}: cannot be read ({reason}); name a run directory")):
+        folder = folder.resolve() if folder.is_symlink() else folder
+    header = read_header(folder)
+    steps = []
+    for facts in read_steps(folder, checked=checked):
+        model = stored_model(folder, facts, header)
+        if not model.is_there():
+            raise RunError(f"{model.path}: the model is missing; run the same svmsieve path again")
+        steps.append(StepView(facts, model, header))
+    return Run(folder, header, steps)
+
+
+def stored_model(folder: Path, facts: dict[str, Any], header: dict[str, Any]) -> StoredModel:
+    """Return the model of a step, which has the rows and features that run.json says, and the C of its line."""
+    path, data = folder / MODELS / model_name(facts["step"]), header["data"]
+    return StoredModel(path, data["rows"], data["features"], facts.get("c"))
+
+
+def model_name(step: int) -> str:
+    """Return the file name of a step's model."""
+    return f"{step:06d}.npz"
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """Read and check run.json."""
+    path = folder / HEADER
+    afresh = f"remove {folder} to start afresh"
+    try:
+        if path.exists() and not path.is_file():
+            raise RunError(f"{path}: is not a file; {afresh}")
+        header = read_json(path.read_text(encoding="utf-8"))
+        if header["format"] != FORMAT or header["version"] not in READABLE:
+            raise RunError(f"{path}: not a run of this svmsieve (version {shown(header['version'])}); {afresh}")
+        check_header(header)
+    except FileNotFoundError as error:
+        raise RunError(f"{folder}: no run.json: not a run directory; train with svmsieve path first") from error
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    except (ValueError, LookupError, TypeError) as error:
+        if isinstance(error, RunError):
+            raise
+        raise RunError(f"{path}: damaged ({type(error).__name__} {error}); {afresh}") from error
+    return header
+
+
+def read_steps(folder: Path, torn: bool = False, checked: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield the lines of steps.jsonl; with ``torn`` up to the first that is damaged."""
+    path = folder / STEPS
+    if not path.is_file():
+        return
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    c_before = 0.0
+    for number, line in enumerate(lines[:-1]):  # what follows the last newline is being written, or never was
+        try:
+            facts = read_json(line)
+            if checked:
+                check_step(facts, number, c_before)
+                c_before = facts["c"]
+            else:
+                check_place(facts, number)
+        except ValueError as error:
+            if torn:
+                return
+            raise RunError(f"{path}, line {number + 1}: damaged ({error}); run the same svmsieve path again") from error
+        yield facts
+
+
+def io_errors(folder: Path) -> AbstractContextManager[None]:
+    """Say in one line that a run directory cannot be written."""
+    return one_line(lambda reason: RunError(f"{folder}: cannot be written ({reason}); finished steps stay"))

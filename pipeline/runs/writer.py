@@ -1,0 +1,222 @@
+"""Writing a run directory (see ``run_directory``), and going on with one that was interrupted.
+
+A step counts when its line and its model are whole; a torn last line or a damaged model sends a continued run back to
+the step before. So it is enough to force files to disk now and then: a power cut costs the steps since.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import RunError, shown
+from pipeline.files import locked, remove_folder, write_json, write_whole
+from pipeline.runs.chain import CHAIN, MODEL, foundation, is_chained, link, sealed
+from pipeline.runs.directory import (
+    FORMAT,
+    HEADER,
+    MODELS,
+    SCRATCH,
+    STEPS,
+    VERSION,
+    io_errors,
+    model_name,
+    read_header,
+    read_steps,
+    stored_model,
+)
+from pipeline.runs.model_file import StoredModel, write_model
+from pipeline.spec import PathSpec
+
+SECONDS_BETWEEN_SYNCS = 0.5
+
+
+class RunWriter:
+    """Appends to a run directory. ``steps`` are the finished ones, those of an earlier attempt included."""
+
+    def __init__(self, folder: Path, header: dict[str, Any], steps: list[dict[str, Any]]) -> None:
+        self.folder, self.header, self.steps = folder, header, steps
+        self.stream = (folder / STEPS).open("a", encoding="utf-8")
+        self.synced = 0.0
+
+    def append(
+        self, facts: dict[str, Any], w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None
+    ) -> dict[str, Any]:
+        """Write a finished step: its model first, then its line."""
+        number = len(self.steps)
+        sync = time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS
+        digest = write_model(self.folder / MODELS / model_name(number), facts["c"], w, alpha, verdicts, w_alpha, sync)
+        line = {"step": number, **facts}
+        if is_chained(self.header):
+            line[MODEL] = digest
+            line[CHAIN] = link(self.chain, line)
+        self.stream.write(json.dumps(line, allow_nan=False) + "\n")
+        self.stream.flush()
+        if sync:
+            os.fsync(self.stream.fileno())
+            self.synced = time.monotonic()
+        self.steps.append(line)
+        return line
+
+    @property
+    def chain(self) -> str:
+        """The chain so far."""
+        return self.steps[-1][CHAIN] if self.steps else foundation(self.header)
+
+    def finish(self, **items: Any) -> None:
+        """Change run.json for the last time: it names the number of steps and the end of their chain."""
+        end = {CHAIN: self.chain} if is_chained(self.header) else {}
+        self.update(status="finished", n_steps=len(self.steps), **items, **end)
+
+    def model(self, step: int) -> StoredModel:
+        """Return the model of a finished step."""
+        return stored_model(self.folder, self.steps[step], self.header)
+
+    def update(self, **items: Any) -> None:
+        """Change run.json."""
+        self.header = sealed(self.header | items)
+        write_json(self.folder / HEADER, self.header)
+
+    def scratch(self) -> Path:
+        """Return a folder for temporary files on the same disk."""
+        folder = self.folder / SCRATCH
+        folder.mkdir(exist_ok=True)
+        return folder
+
+
+@contextmanager
+def writing(path: str | Path, spec: PathSpec, data: dict[str, Any], versions: dict[str, str]) -> Iterator[RunWriter]:
+    """Open a run directory, new or to be continued, for the only writer."""
+    folder = Path(path).resolve()
+    with io_errors(folder):
+        _make(folder)
+    with alone_in(folder):
+        header = _matching_header(folder, spec, data, versions)
+        _remove_half_written(folder)
+        steps = _keep_whole_steps(folder, header)
+        writer = RunWriter(folder, header, steps)
+        try:
+            if header["status"] == "finished" and len(steps) < header["n_steps"]:
+                _expect_same_versions(folder, header, versions)
+                writer.update(status="running")  # models were lost since: the missing steps are trained again
+            elif header["status"] == "finished" and is_chained(header) and header.get(CHAIN) != writer.chain:
+                raise RunError(f"{folder}: {HEADER} is not that of {STEPS}; remove {folder} to start afresh")
+            yield writer
+        finally:
+            remove_folder(folder / SCRATCH)
+            writer.stream.close()
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold the lock of a run directory's only writer; what cannot be written there is an error of one line."""
+    busy = RunError(f"{folder}: another svmsieve is running there; wait for it to finish")
+    with io_errors(folder), locked(folder, busy):
+        yield
+
+
+def _make(folder: Path) -> None:
+    """Make the directory, or accept one that is empty, a run, or what is left of one that had hardly begun.
+
+    Steps without a run.json are none of those: nobody knows their settings.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder}: is a file; choose another --out")
+    if folder.is_dir() and not (folder / HEADER).exists():
+        half = {entry.name for entry in folder.glob(f"{HEADER}*.tmp")}
+        names = {entry.name for entry in folder.iterdir()} - half - {MODELS}
+        if STEPS in names:
+            raise RunError(f"{folder}: has lost its {HEADER}; remove {folder} to start afresh, or choose another --out")
+        if names or ((folder / MODELS).exists() and any((folder / MODELS).iterdir())):
+            raise RunError(f"{folder}: exists and is not a run; choose another --out")
+    (folder / MODELS).mkdir(parents=True, exist_ok=True)
+
+
+def _matching_header(folder: Path, spec: PathSpec, data: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
+    afresh = f"remove {folder} to start afresh, or choose another --out"
+    if not (folder / HEADER).is_file():
+        header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
+        header |= {"spec": spec.to_json(), "data": data, "versions": versions}
+        header = sealed(header | {CHAIN: foundation(header)})
+        write_json(folder / HEADER, header)
+        return header
+    header = read_header(folder)
+    if header["data"]["fingerprint"] != data["fingerprint"]:
+        raise RunError(f"{folder}: was made from other data ({header['data']['path']}); {afresh}")
+    renamed = _renamed(header["data"], data)
+    if renamed:
+        raise RunError(f"{folder}: was made from the same numbers under other names ({renamed}); {afresh}")
+    changed = spec.difference(PathSpec.from_json(header["spec"]))
+    if changed:
+        raise RunError(f"{folder}: was made with other settings ({changed}); {afresh}")
+    for what in ("validation", "reference"):
+        if header["data"].get(what) != data.get(what):
+            raise RunError(f"{folder}: was made with other {what} data; {afresh}")
+    if header["status"] != "finished":
+        _expect_same_versions(folder, header, versions)
+    return header
+
+
+def _renamed(then: dict[str, Any], now: dict[str, Any]) -> str:
+    """Say what the same numbers (a fingerprint has nothing else) were called then and are called now; else nothing."""
+    if then["bias"] != now["bias"]:
+        return f"bias {then['bias']:g}, now {now['bias']:g}"
+    for side in ("negative", "positive"):
+        old, new = (item["labels"][side] for item in (then, now))
+        if old != new:
+            return f"{side} label {shown(', '.join(old))}, now {shown(', '.join(new))}"
+    pairs = zip(then.get("columns") or (), now.get("columns") or (), strict=False)  # either may have no names
+    return next((f"column {shown(old)}, now {shown(new)}" for old, new in pairs if old != new), "")
+
+
+def changed_versions(header: dict[str, Any], versions: dict[str, str]) -> str:
+    """Say which versions that can change a run's bits are others than when it was begun; empty if there are none."""
+    then = header.get("versions", {})
+    return ", ".join(
+        f"{name} {then.get(name, '?')} (now {now})" for name, now in versions.items() if then.get(name) != now
+    )
+
+
+def _expect_same_versions(folder: Path, header: dict[str, Any], versions: dict[str, str]) -> None:
+    other = changed_versions(header, versions)
+    if other:
+        cure = f"go on with those, remove {folder} to start afresh, or choose another --out"
+        raise RunError(f"{folder}: was begun with {other}, and the models of one run have the same bits; {cure}")
+
+
+def _remove_half_written(folder: Path) -> None:
+    for path in (*folder.glob("*.tmp"), *(folder / MODELS).glob("*.tmp")):
+        path.unlink()
+
+
+def _keep_whole_steps(folder: Path, header: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the steps that count and cut the rest off.
+
+    A step counts if its model is whole and, in a run with a chain, both are what was written in this place. Every model
+    is read: after a power cut any of those that were not forced to disk may be damaged, not only the last.
+    """
+    whole, chained = list[dict[str, Any]](), is_chained(header)
+    before = foundation(header)
+    for facts in read_steps(folder, torn=True):
+        model = stored_model(folder, facts, header)
+        if not (_is_next(model, facts, before) if chained else model.is_whole()):
+            break
+        whole.append(facts)
+        before = facts.get(CHAIN, "")
+    text = "".join(json.dumps(facts, allow_nan=False) + "\n" for facts in whole).encode()
+    path = folder / STEPS
+    if not path.is_file() or path.read_bytes() != text:
+        write_whole(path, text)
+    return whole
+
+
+def _is_next(model: StoredModel, facts: dict[str, Any], before: str) -> bool:
+    """Tell whether a line follows the chain before it, and has the model that it says."""
+    return facts.get(CHAIN) == link(before, facts) and model.path.is_file() and model.digest() == facts.get(MODEL)

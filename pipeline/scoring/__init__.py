@@ -1,0 +1,1 @@
+"""What a model says of rows that are to be scored."""

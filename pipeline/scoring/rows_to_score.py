@@ -1,0 +1,159 @@
+"""Rows to be scored: read for a model, straight from their files, with a label or without.
+
+    files -> blocks, features found by the model's names -> x_i . w, and the class where the label says one
+
+Nothing is stored and nothing is read twice. Columns are matched by name where model and table have names, wherever they
+stand; formats without names (svmlight, npz, list columns) by position. What indices of svmlight text count from is what
+it was in training. Memory is a few blocks, whatever the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.cores import available_cores
+from pipeline.data.ingest.assemble import Piece, join
+from pipeline.data.ingest.ingest import IngestSpec, Input
+from pipeline.data.inputs import refuse_other_formats, resolve
+from pipeline.data.parallel import in_order
+from pipeline.data.reading.base import Source, Task
+from pipeline.data.reading.block import Block
+from pipeline.data.reading.labels import KnownLabels
+from pipeline.data.reading.layout import Layout, listed
+from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint
+from pipeline.data.shards.digest import join as join_digests
+from pipeline.errors import NoRowsError, SpecError
+from pipeline.events import Listener, Note, silent
+from pipeline.maths import csr
+from pipeline.scoring.linear_model import LinearModel
+
+
+class RowsToScore:
+    """The rows that a path stands for, as ``model`` needs them. ``bytes`` is what there is to read.
+
+    ``files`` has the digest and the number of rows of each file that was read, in order; once that is all of them, what
+    is said of the rows as a whole (``n_rows``, ``fingerprint``) is known.
+    """
+
+    def __init__(
+        self, model: LinearModel, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
+    ) -> None:
+        spec = spec or IngestSpec(bias=model.bias)
+        self.model, self.path, self.listen = model, str(path), listen
+        refuse_other_formats(self.path, spec)
+        found, spec = resolve(self.path, spec, listen)
+        model.check_bias(self.path, spec.bias)
+        self.labels = KnownLabels(model.labels, spec.positive)
+        base = 1 if model.index_base is None else model.index_base
+        rules = replace(spec.reading.rules, unlabelled=True)
+        reading = replace(spec.options, rules=rules, text_base=base, wanted=model.columns)
+        self.sources: list[Source] = found.open(reading) if isinstance(found, Input) else [found]
+        self.bytes = sum(source.size for source in self.sources)
+        self._check_columns()
+        self.workers = spec.workers or available_cores()
+        self.read, self.largest = 0, -1
+        self.files: list[tuple[Lanes, int]] = []
+
+    def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield scores and signs (-1, +1, or 0 where the label says no class), part after part in row order."""
+        self.read, self.largest, self.files = 0, -1, []
+        scorer = _Scorer(self.model, self.labels)
+        with ThreadPoolExecutor(self.workers, "svmsieve-predict") as pool:
+            for source in self.sources:
+                digests: list[tuple[Lanes, int]] = []
+                for block, part in in_order(pool, map(scorer.of, source.tasks()), ahead=self.workers + 1):
+                    self.read += block.source_bytes
+                    self.largest = max(self.largest, block.largest)
+                    digests.append((part.lanes, block.n_rows))
+                    self.labels.count(block.labels)
+                    yield part.score, part.sign
+                self.files.append((join_digests(digests), sum(rows for _, rows in digests)))
+                if not self.files[-1][1]:
+                    raise NoRowsError(
+                        "no rows in the file; remove it from the list or write it again", path=source.path
+                    )
+        self._report()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in the files read so far."""
+        return sum(rows for _, rows in self.files)
+
+    @property
+    def fingerprint(self) -> str:
+        """What the fingerprint of a data set of the rows read is, as far as the model's features and labels go."""
+        return fingerprint(self.files, self.model.w.size)
+
+    def _check_columns(self) -> None:
+        """Say what is matched how, and refuse widths that cannot be: before anything is read."""
+        known, model = self.model.weights.size, self.model
+        unnamed = [source for source in self.sources if source.columns is None]
+        for source in unnamed:
+            width = source.n_features
+            if width is not None and width != known and model.columns:
+                raise self._other_width(width)
+            if width is not None and width < known:
+                self.listen(Note(f"{source.path}: has {width:,} features, the model {known:,}; the missing ones are 0"))
+        if unnamed and model.columns:
+            self.listen(Note(f"{self.path}: has no column names; its features are taken by position"))
+        extra: dict[str, None] = {}
+        for source in self.sources:
+            layout = getattr(source, "layout", None)
+            if isinstance(layout, Layout):
+                extra |= dict.fromkeys(layout.extra)
+        if extra:
+            self.listen(Note(f"{self.path}: columns the model does not know are ignored: {listed(list(extra))}"))
+
+    def _report(self) -> None:
+        """Say what was passed over, once all has been read."""
+        own, known, unknown = self.largest + 1, self.model.weights.size, self.labels.unknown
+        if own > known and self.model.columns:
+            raise self._other_width(own)
+        if own > known:
+            said = f"has {own:,} features, the model {known:,}; those beyond have weight 0"
+            self.listen(Note(f"{self.path}: {said}"))
+        if unknown:
+            rows = sum(unknown.values())
+            said = f"labels the run does not know: {listed(sorted(unknown))}; {rows:,} rows are not judged"
+            self.listen(Note(f"{self.path}: {said}"))
+
+    def _other_width(self, width: int) -> SpecError:
+        known = self.model.weights.size
+        problem = f"has {width:,} features without names, the run {self.model.run} {known:,}"
+        return SpecError(f"{self.path}: {problem}; write the same features in the same order, or a table with names")
+
+
+@dataclass(frozen=True)
+class _Part:
+    score: np.ndarray
+    sign: np.ndarray
+    lanes: Lanes
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    """Parses and scores blocks, wherever that is done."""
+
+    model: LinearModel
+    labels: KnownLabels
+
+    def of(self, task: Task) -> Callable[[], tuple[Block, _Part]]:
+        """Return the task that makes a block and scores it."""
+        return partial(self._scored, task)
+
+    def _scored(self, task: Task) -> tuple[Block, _Part]:
+        block, known = task(), self.model.weights.size
+        sign, w = self.labels.signs_of(block.labels), self.model.w
+        rows = join([Piece(block, sign, 0, block.n_rows)], self.model.bias, known)
+        lanes = digest_rows(rows)
+        if block.largest >= known:  # a place of weight 0 for what no training row had, and the bias after it
+            placed = replace(block, indices=np.minimum(block.indices, np.int32(known)))
+            rows = join([Piece(placed, sign, 0, block.n_rows)], self.model.bias, known + 1)
+            w = np.insert(w, known, 0.0)
+        return block, _Part(csr.margins(rows.indptr, rows.indices, rows.values, np.ones_like(sign), w), sign, lanes)

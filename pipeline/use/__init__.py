@@ -1,0 +1,1 @@
+"""What a run is used for: predicting, exporting, screening."""

@@ -1,0 +1,161 @@
+"""Scores and labels of all rows, in row order, in one pass: of a data set, or of files as they are.
+
+    run -> weights on these data -> [x_i . w, part after part] -> Parquet, and how good the predictions are
+
+Rows need no label: how good the predictions are is said of those whose label the model knows. The file's row groups
+have ``GROUP`` rows whatever the parts are, so its bytes depend on the rows and the model alone. In memory are the
+results of a few parts and 9 bytes a row, because an AUC needs every row; sorting them in the end takes about 50 bytes a
+row for a moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.ingest.ingest import IngestSpec
+from pipeline.data.inputs import is_shards, open_dataset
+from pipeline.engine.engine import Engine
+from pipeline.events import Listener, Progress, silent
+from pipeline.files import replacing
+from pipeline.maths import csr
+from pipeline.maths.score import scores
+from pipeline.runs.directory import Run, StepView
+from pipeline.scoring.linear_model import LinearModel, model_of
+from pipeline.scoring.rows_to_score import RowsToScore
+
+GROUP = 1 << 20
+SCHEMA = pa.schema([("score", pa.float64()), ("label", pa.string()), ("truth", pa.string())])
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Consecutive rows: ``score`` is x_i . w, ``sign`` the data's own class (-1 or +1, 0 where they do not say).
+
+    ``names`` is what to call the two classes.
+    """
+
+    first_row: int
+    score: np.ndarray
+    sign: np.ndarray
+    names: tuple[str, str]
+
+    @property
+    def label(self) -> np.ndarray:
+        """The predicted class; a score of exactly 0 is negative, as LIBLINEAR has it."""
+        return np.array(self.names)[(self.score > 0).astype(np.int8)]
+
+    @property
+    def truth(self) -> np.ndarray:
+        """The class the data have, by the same names; None where they do not say."""
+        return np.array([self.names[0], None, self.names[1]], dtype=object)[self.sign + 1]
+
+
+def predict(
+    engine: Engine,
+    source: Run | StepView | LinearModel,
+    data: Dataset | RowsToScore | str | Path,
+    listen: Listener = silent,
+) -> Iterator[Predicted]:
+    """Predict every row of ``data``, a part at a time in row order; of a run its best step counts.
+
+    ``data`` that are a path are files, read for the model: they need no labels. Data that do not fit the model (another
+    bias, a missing column, labels of the opposite meaning) are an error at once; see ``linear_model``.
+    """
+    model = source if isinstance(source, LinearModel) else model_of(source, listen=listen)
+    if isinstance(data, str | Path):
+        data = rows_for(model, str(data), IngestSpec(bias=model.bias), listen)
+    if isinstance(data, RowsToScore):
+        return _numbered(data.parts(), model.names)
+    return _predicted(engine, data, model.weights_on(data, listen), model.names)
+
+
+def rows_for(
+    model: LinearModel,
+    path: str,
+    spec: IngestSpec,
+    listen: Listener = silent,
+    given: Collection[str] | None = None,
+) -> Dataset | RowsToScore:
+    """Open DATA to be scored: a shard directory as the data set it is, files as the model needs them."""
+    return open_dataset(path, spec, listen, given) if is_shards(path) else RowsToScore(model, path, spec, listen)
+
+
+def write_predictions(
+    engine: Engine, model: LinearModel, data: Dataset | RowsToScore, out: Path, listen: Listener = silent
+) -> Judged:
+    """Write score, label and truth of every row to a Parquet file, and return how good the predictions are."""
+    parts = predict(engine, model, data, listen)
+    score, sign, rows = list[np.ndarray](), list[np.ndarray](), 0
+    with replacing(out) as stream, pq.ParquetWriter(stream, SCHEMA) as writer:
+        for scored, known in _groups(parts):
+            writer.write_table(_table(scored, known, model.names), GROUP)
+            score.append(scored)
+            sign.append(known)
+            rows += scored.size
+            done = data.read if isinstance(data, RowsToScore) else data.bytes * rows // data.n_rows
+            listen(Progress("predict", rows, done, data.bytes))
+    return _judged(np.concatenate(score), np.concatenate(sign))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How many rows were predicted, how many of them have a label the model knows, and the scores on these."""
+
+    rows: int
+    labelled: int
+    scores: dict[str, float | None]
+
+
+def _judged(score: np.ndarray, sign: np.ndarray) -> Judged:
+    known = sign != 0
+    labelled = int(np.count_nonzero(known))
+    if labelled < sign.size:
+        score, sign = score[known], sign[known]
+    return Judged(known.size, labelled, scores(score * sign, sign) if labelled else {})
+
+
+def _groups(parts: Iterator[Predicted]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield scores and signs of ``GROUP`` rows at a time, of the last ones in the end."""
+    waiting, rows = list[Predicted](), 0
+    for part in parts:
+        waiting.append(part)
+        rows += part.score.size
+        if rows >= GROUP:
+            score, sign = (np.concatenate([getattr(p, name) for p in waiting]) for name in ("score", "sign"))
+            whole = rows - rows % GROUP
+            for first in range(0, whole, GROUP):
+                yield score[first : first + GROUP], sign[first : first + GROUP]
+            waiting, rows = [Predicted(0, score[whole:], sign[whole:], part.names)], rows - whole
+    if rows:
+        yield np.concatenate([p.score for p in waiting]), np.concatenate([p.sign for p in waiting])
+
+
+def _numbered(parts: Iterator[tuple[np.ndarray, np.ndarray]], names: tuple[str, str]) -> Iterator[Predicted]:
+    row = 0
+    for score, sign in parts:
+        yield Predicted(row, score, sign, names)
+        row += score.size
+
+
+def _predicted(engine: Engine, data: Dataset, w: np.ndarray, names: tuple[str, str]) -> Iterator[Predicted]:
+    yield from _numbered(engine.stream(_shard_scores, data.shards, w), names)
+
+
+def _shard_scores(shard: Shard, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rows = shard.load()
+    score = csr.margins(rows.indptr, rows.indices, rows.values, np.ones_like(rows.labels), w)
+    return score, np.array(rows.labels)
+
+
+def _table(score: np.ndarray, sign: np.ndarray, names: tuple[str, str]) -> pa.Table:
+    texts = pa.array(names)
+    label = texts.take(pa.array((score > 0).view(np.int8)))
+    truth = texts.take(pa.array((sign > 0).view(np.int8), mask=sign == 0))
+    return pa.table([pa.array(score), label, truth], schema=SCHEMA)

@@ -1,0 +1,92 @@
+"""Screening on its own: verdicts and bounds for every row at C, from a trained model, without training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.budget import default_budget, project
+from pipeline.data.dataset import Dataset
+from pipeline.engine.engine import Engine
+from pipeline.errors import SpecError
+from pipeline.files import replacing
+from pipeline.maths.screening import Screened
+from pipeline.maths.verdicts import KEEP, UPPER, ZERO, verdicts
+from pipeline.path.c_range import Range
+from pipeline.path.certify import Certifier, Proof
+from pipeline.path.reference import reference_point
+from pipeline.runs.directory import StepView
+from pipeline.spec import PathSpec
+from pipeline.working.host import LocalHost
+from pipeline.working.rows import WorkingRows
+from pipeline.working.state import RowArrays, collect
+
+SCHEMA = pa.schema([("verdict", pa.int8()), ("lower", pa.float64()), ("upper", pa.float64())])
+
+
+@dataclass(frozen=True)
+class Screening:
+    """What a reference proves about the rows of a data set at C = ``c``."""
+
+    c: float
+    arrays: RowArrays
+    proof: Proof
+
+    def parts(self) -> Iterator[Screened]:
+        """Yield bounds and verdicts, part after part in row order; rows left out of training are ZERO."""
+        for part in self.arrays.chunks():
+            lower, upper = self.proof.bounds(part)
+            found = verdicts(lower, upper)
+            found[self.arrays.costs[part] == 0.0] = ZERO
+            yield Screened(lower, upper, found)
+
+
+@contextmanager
+def screening(
+    engine: Engine,
+    data: Dataset,
+    step: StepView,
+    c: float,
+    rule: str = "it",
+    memory: int | None = None,
+    spec: PathSpec | None = None,
+) -> Iterator[Screening]:
+    """Certify the reference step on the data and make its region at C = ``c``.
+
+    Costs and the rows left out are those of ``spec``, by default those that the step was trained with.
+    """
+    spec = spec or step.spec
+    if not (np.isfinite(c) and c > 0):
+        raise SpecError(f"C must be a positive finite number, not {c!r}")
+    plan = project(data.n_rows, data.n_features, memory or default_budget(), engine.backend.workers)
+    with collect(engine, data, spec, Path(step.model.path).parent if plan.scratch else None) as arrays:
+        Range(arrays).check((c, step.c))
+        working = WorkingRows(LocalHost(engine, data, arrays.wide, arrays.lengths), arrays, plan.working_set)
+        certifier = Certifier(engine, data, arrays, working, rule)
+        point = reference_point(certifier, step, spec)
+        yield Screening(c, arrays, point.proof(c, rule))
+
+
+def screen(data: Dataset, step: StepView, c: float, rule: str = "it", scheduler: str = "threads") -> Screened:
+    """Return verdicts and bounds of all rows at C = ``c``, proven from a step of any run."""
+    with Engine(scheduler) as engine, screening(engine, data, step, c, rule) as found:
+        parts = list(found.parts())
+    return Screened(*(np.concatenate([getattr(p, key) for p in parts]) for key in ("lower", "upper", "verdicts")))
+
+
+def screen_to(out: str | Path, found: Screening) -> dict[int, int]:
+    """Write verdict, lower and upper of every row to a Parquet file; return how many rows have which verdict."""
+    counts = dict.fromkeys((KEEP, ZERO, UPPER), 0)
+    with replacing(Path(out)) as stream, pq.ParquetWriter(stream, SCHEMA) as writer:
+        for part in found.parts():
+            found.arrays.verdicts[sum(counts.values()) :][: part.verdicts.size] = part.verdicts
+            writer.write_batch(pa.record_batch([part.verdicts, part.lower, part.upper], schema=SCHEMA))
+            for verdict in counts:
+                counts[verdict] += int(np.count_nonzero(part.verdicts == verdict))
+    return counts

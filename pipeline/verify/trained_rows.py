@@ -1,0 +1,64 @@
+"""Which rows a run was trained on and with which costs, from its settings and the data alone; for ``verify``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, row_hashes
+from pipeline.engine.engine import Engine
+from pipeline.errors import DatasetError
+from pipeline.spec import PathSpec
+from pipeline.working.state import left_out
+
+
+@dataclass(frozen=True)
+class TrainedRows:
+    """The rows' labels and effective costs c_i: cost times class weight, 0 for rows left out."""
+
+    costs: np.ndarray
+    labels: np.ndarray
+    class_weights: tuple[float, float]
+
+    @property
+    def count(self) -> int:
+        """How many rows were trained on."""
+        return int(np.count_nonzero(self.costs))
+
+    @property
+    def held_out(self) -> np.ndarray:
+        """The labels of the rows left out, in row order."""
+        return self.labels[self.costs == 0.0]
+
+
+def trained_rows(engine: Engine, data: Dataset, spec: PathSpec) -> TrainedRows:
+    """Read costs and labels of all rows, in one pass; the data must have their fingerprint."""
+    costs, labels = np.empty(data.n_rows), np.empty(data.n_rows, np.int8)
+    digests: list[tuple[Lanes, int]] = []
+    row = 0
+    for signs, some, lanes in engine.stream(_shard_costs, data.shards, spec):
+        part = slice(row, row + some.size)
+        labels[part], costs[part] = signs, some
+        digests.append((lanes, some.size))
+        row = part.stop
+    assert row == data.n_rows
+    if fingerprint(digests, data.n_features) != data.fingerprint:
+        raise DatasetError(f"{data.path}: the rows are not those of its fingerprint; ingest the data again")
+    counts = {y: int(np.count_nonzero(costs[labels == y])) for y in (-1, 1)}
+    if isinstance(spec.class_weight, str):  # balanced
+        weights = {y: (counts[-1] + counts[1]) / (2 * counts[y]) for y in counts}
+    else:
+        negative, positive = spec.class_weight or (1.0, 1.0)
+        weights = {-1: float(negative), 1: float(positive)}
+    for y, weight in weights.items():
+        costs[labels == y] *= weight
+    return TrainedRows(costs, labels, (weights[-1], weights[1]))
+
+
+def _shard_costs(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, Lanes]:
+    rows = shard.load()
+    splitting = bool(spec.holdout or spec.fold)
+    costs = np.where(left_out(row_hashes(rows), spec), 0.0, rows.costs) if splitting else np.array(rows.costs)
+    return np.array(rows.labels), costs, digest_rows(rows)

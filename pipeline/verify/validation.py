@@ -1,0 +1,55 @@
+"""The scores of models on validation data, as ``verify`` needs them: margins, and what float64 can do to each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.data.dataset import Dataset, Shard
+from pipeline.engine.engine import Engine
+from pipeline.errors import RunError
+from pipeline.runs.directory import Run
+from pipeline.scoring.linear_model import trained_on
+from pipeline.verify import recompute, twofold
+from pipeline.verify.judge_rows import EPS
+from pipeline.verify.scores import wrong_score
+from pipeline.verify.stored_model import Model
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The data that a run was scored on."""
+
+    engine: Engine
+    data: Dataset
+
+    def check(self, run: Run) -> None:
+        """Raise RunError if the run was scored on other data."""
+        if run.header["data"].get("validation") != self.data.fingerprint:
+            raise RunError(f"{run.path}: was not scored on {self.data.path}; give the data of path --validation")
+
+    def wrong_scores(self, run: Run, trained: Dataset, models: Mapping[int, Model]) -> dict[int, str]:
+        """Return what is wrong with the scores of which step, given the models of some."""
+        size = max(1, recompute.BATCH_BYTES // (8 * (6 * self.data.n_rows + 3 * self.data.n_features)))
+        found: dict[int, str] = {}
+        for first in range(0, len(models), size):
+            some = list(models)[first : first + size]
+            dense = recompute.columns([models[n].w for n in some], trained.n_features)
+            w = [trained_on(trained, run.path, 0.0, x).weights_on(self.data) for x in dense.T]
+            parts = list(self.engine.stream(_shard_margins, self.data.shards, np.stack(w, axis=1)))
+            f, doubt, labels = (np.concatenate([part[k] for part in parts]) for k in range(3))
+            for k, n in enumerate(some):
+                problem = wrong_score(run.steps[n].facts.get("scores"), f[:, k], doubt[:, k], labels)
+                found |= {n: problem} if problem else {}
+        return found
+
+
+def _shard_margins(shard: Shard, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows = shard.load()
+    x, features = recompute.without_empty_columns(rows.csr())
+    high, low, size = (np.zeros((shard.n_rows, w.shape[1])) for _ in range(3))
+    twofold.products((x.indptr, x.indices, x.data, rows.labels.astype(np.float64)), w[features], high, low, size)
+    with np.errstate(over="ignore", invalid="ignore"):  # an absurd w is a finding, not a warning
+        return high + low, EPS * (np.diff(x.indptr) + 2.0)[:, None] * size, np.array(rows.labels)

@@ -1,0 +1,226 @@
+"""Verify a run: a run that verifies is the run that was made, and its certificates are true in exact arithmetic.
+
+A step holds when its model is whole, the one that was written, and for the C that the step names; alpha is feasible;
+P, D and the relative gap are what steps.jsonl says, and the gap is within the run's ``tol`` (see ``check_step``);
+w_alpha is sum alpha_i z_i; counts and scores are right; no verdict is false; C ascends as grid or epsilon ask
+(``check_spacing``); and its line follows the one before (``chain``). Then, whatever made the model, P_C(w) is at most
+(relative gap) x P above the optimum. run.json must agree with the steps, and be as it was written (``check_header``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pipeline.data.dataset import Dataset
+from pipeline.engine.engine import Engine
+from pipeline.errors import RunError
+from pipeline.events import Listener, Note, Progress, silent
+from pipeline.path.folds import FOLDS
+from pipeline.runs.chain import MODEL, broken, is_chained
+from pipeline.runs.directory import Run, StepView, open_run
+from pipeline.verify.enclosure import rounded_down, rounded_up
+from pipeline.verify.header import check_best, check_ends, check_seal
+from pipeline.verify.recompute import Values, batch_size, recompute
+from pipeline.verify.scores import wrong_score
+from pipeline.verify.spacing import spacing_problem, wrong_c, wrong_c_ref
+from pipeline.verify.start import start_of_path
+from pipeline.verify.step import Claim, is_number
+from pipeline.verify.stored_model import Model, read_model
+from pipeline.verify.trained_rows import TrainedRows, trained_rows
+from pipeline.verify.validation import Validation
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a step is worth, or a problem: bounds of P from above, of D from below and of the relative gap from above.
+
+    They are None where there is no model to compute them from.
+    """
+
+    run: str
+    step: int
+    c: float
+    primal: float | None
+    dual: float | None
+    relative_gap: float | None
+    problem: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the certificate is what the run says it is."""
+        return not self.problem
+
+    def __str__(self) -> str:
+        said = self.problem or f"holds, relative gap {self.relative_gap:.1e}"
+        return f"{self.run}: step {self.step} (C = {self.c:.6g}): {said}"
+
+
+def verify(
+    engine: Engine,
+    path: str | Path,
+    data: Dataset,
+    step: int | None = None,
+    listen: Listener = silent,
+    validation: Dataset | None = None,
+) -> list[Finding]:
+    """Return a finding for every step of a run and of its folds, or for the one step of each.
+
+    Scores on validation data are checked if those are given.
+    """
+    run = open_run(path, checked=False)
+    if not 0 <= (step or 0) < len(run.steps):
+        raise RunError(f"{run.path}: there is no step {step or 0}; the run has {len(run.steps)} finished steps")
+    folds = list(_folds(run))
+    judge = None if validation is None else Validation(engine, validation)
+    if judge is not None:
+        judge.check(run)
+    elif run.header["data"].get("validation"):
+        listen(Note(f"{run.path}: scores on validation data are not checked; give them with --validation"))
+    for each in (run, *folds):
+        if each.header["data"]["fingerprint"] != data.fingerprint:
+            origin = each.header["data"].get("path")
+            raise RunError(f"{each.path}: was made from other data ({origin}) than {data.path}; verify it with those")
+        check_ends(each, listen)
+    found = _Verifier(engine, run, data, step, listen, judge).findings()
+    for fold in folds:
+        found += _Verifier(engine, fold, data, step, listen).findings()
+    trusted = all(finding.holds for finding in found)  # else scores may be wrong, and the best step with them
+    if step is None and trusted:
+        check_best(run, folds if "cv_scores" in run.header else [])
+        for fold in folds:
+            check_best(fold, [])
+    if trusted:
+        for each in (run, *folds):
+            check_seal(each)
+    return found
+
+
+def _folds(run: Run) -> Iterator[Run]:
+    """Yield the runs of cross-validation: all of them once their scores are in run.json."""
+    grid = tuple(_c_of(step) for step in run.steps)
+    for k in range(run.spec.cv):
+        folder, scored = run.path / FOLDS / str(k), "cv_scores" in run.header
+        if not (scored or folder.is_dir()):
+            return
+        fold = open_run(folder, checked=False)
+        asked = replace(run.spec, grid=grid, grid_in_c_min=False, fold=(k, run.spec.cv), cv=0)
+        changed = asked.difference(fold.spec)
+        if changed:
+            raise RunError(f"{folder}: the fold has other settings than its run ({changed}); train again")
+        yield fold
+
+
+@dataclass
+class _Verifier:
+    """Verifies the steps of one run, or one step; ``problems`` are those that are known without the models."""
+
+    engine: Engine
+    run: Run
+    data: Dataset
+    step: int | None
+    listen: Listener
+    judge: Validation | None = None
+    problems: dict[int, str] = field(default_factory=dict)
+
+    def findings(self) -> list[Finding]:
+        """Return a finding a step."""
+        run, spec = self.run, self.run.spec
+        steps = run.steps if self.step is None else run.steps[self.step : self.step + 1]
+        rows = trained_rows(self.engine, self.data, spec)
+        size = batch_size(self.data, self.engine.backend.workers, rows.held_out.size)
+        whole_path = self.step is None and (spec.grid is None or spec.grid_in_c_min)
+        seen = _meter(self.data, -(-len(steps) // size) + 2 * whole_path, self.listen)
+        self._check_frame(rows, whole_path, seen)
+        found: list[Finding] = []
+        for first in range(0, len(steps), size):
+            found += self._batch(rows, steps[first : first + size], seen)
+        for k, broke in enumerate(broken(run.header, (s.facts for s in run.steps)) if is_chained(run.header) else []):
+            if broke:
+                self.problems.setdefault(k, "its line in steps.jsonl does not follow from the one before it")
+        return [replace(f, problem=f.problem or self.problems.get(f.step, "")) for f in found]
+
+    def _check_frame(self, rows: TrainedRows, whole_path: bool, seen: Callable[[int], None]) -> None:
+        """Note what is wrong with the C of the steps and with what run.json says of classes, from rows and grid."""
+        run, c_min = self.run, self.run.header.get("c_min")
+        if whole_path:
+            start = start_of_path(self.engine, self.data, rows.costs, seen)
+            wrong = start.problem(c_min)
+            if wrong:
+                self.problems[0] = wrong
+        for k, problem in wrong_c(run.spec, c_min, [_c_of(step) for step in run.steps]):
+            self.problems.setdefault(k, problem)
+        others = [c_min, *(each["c"] for each in run.header["data"].get("reference", ()))]
+        for k, problem in wrong_c_ref([step.facts for step in run.steps], others):
+            self.problems.setdefault(k, problem)
+        weights = tuple(run.header.get("class_weights", rows.class_weights))
+        if weights != rows.class_weights:
+            self.problems.setdefault(0, f"class_weights in run.json are {weights}, not {rows.class_weights}")
+
+    def _batch(self, rows: TrainedRows, steps: list[StepView], seen: Callable[[int], None]) -> list[Finding]:
+        models: dict[int, Model] = {}
+        damaged: dict[int, str] = {}
+        for step in steps:
+            try:
+                models[step.step] = read_model(step.model.path, self.data.n_rows, self.data.n_features)
+            except RunError as error:
+                damaged[step.step] = str(error)
+        values = recompute(self.engine, self.data, rows.costs, list(models.values()), seen) if models else []
+        worth = dict(zip(models, values, strict=True))
+        if self.judge is not None:
+            for n, wrong in self.judge.wrong_scores(self.run, self.data, models).items():
+                self.problems.setdefault(n, wrong)
+        found = []
+        for step in steps:
+            n, c, name = step.step, _c_of(step), str(self.run.path)
+            if n in damaged:
+                found.append(Finding(name, n, c, None, None, None, damaged[n]))
+                continue
+            problem = next(self._problems(step, models[n], worth[n], rows), "")
+            found.append(Finding(name, n, c, *_bounds(worth[n]), problem))
+        return found
+
+    def _problems(self, step: StepView, model: Model, found: Values, rows: TrainedRows) -> Iterator[str]:
+        """Yield what is wrong with a step; its own numbers first, then its place in the run, then its seal."""
+        run, spec, n = self.run, self.run.spec, step.step
+        before = _c_of(run.steps[n - 1]) if n else 0.0
+        claim = Claim(step.facts, before, rows.count, self.data.n_rows, spec.tol, bounds=run.header["version"] > 1)
+        yield from claim.problems(model, found)
+        if self.step is None and spec.grid is None:
+            following = _c_of(run.steps[n + 1]) if n + 1 < len(run.steps) else spec.c_max
+            if n + 1 < len(run.steps) or run.header["status"] == "finished":
+                yield from filter(None, [spacing_problem(claim, found, following, spec.epsilon)])
+        if not run.header["data"].get("validation"):
+            yield from filter(None, [wrong_score(step.facts.get("scores"), *found.margins, rows.held_out)])
+        yield from filter(None, [self.problems.get(n)])
+        if is_chained(run.header) and step.facts.get(MODEL) != step.model.digest():
+            yield "its model file is not the one that was written"
+
+
+def _bounds(found: Values) -> tuple[float | None, float | None, float | None]:
+    if found.enclosure is None:
+        return None, None, None
+    bounds = rounded_up(found.enclosure.primal.upper), rounded_down(found.enclosure.dual.lower)
+    primal, dual, gap = (
+        x if math.isfinite(x) else None for x in (*bounds, rounded_up(found.enclosure.relative_gap.upper))
+    )
+    return primal, dual, gap
+
+
+def _c_of(step: StepView) -> float:
+    c = step.facts.get("c")
+    return float(c) if c is not None and is_number(c) else math.nan
+
+
+def _meter(data: Dataset, passes: int, listen: Listener) -> Callable[[int], None]:
+    """Return a function that is told of rows that were read, and reports how far the passes are."""
+    rows = 0
+
+    def seen(more: int) -> None:
+        nonlocal rows
+        rows += more
+        listen(Progress("verify", rows, data.bytes * rows // data.n_rows, data.bytes * passes))
+
+    return seen

@@ -1,0 +1,87 @@
+"""Rows in the memory of this process: exchanged for others as they are asked for, so that only new ones are read."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from pipeline.data.dataset import Dataset
+from pipeline.engine.engine import Engine
+from pipeline.maths import csr
+from pipeline.passes.gather import gather
+
+ROW_BYTES = 64  # of a row besides its nonzeros: its number, and a solver's own arrays
+WORTH_KEEPING = 0.6  # below that share of the wanted rows, reading all is cheaper in memory than an exchange
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def value_type(wide: bool) -> type:
+    """Return the type of the values held: ``wide`` data have some that need 64 bits."""
+    return np.float64 if wide else np.float32
+
+
+def entry_bytes(wide: bool) -> int:
+    """Return what a nonzero takes: its feature and its value."""
+    return 4 + np.dtype(value_type(wide)).itemsize
+
+
+class HeldRows:
+    """Rows z_i = y_i x_i by ascending number; ``read`` counts the nonzeros that were read from the data.
+
+    The lengths of all rows save a look at the data, if they are known.
+    """
+
+    def __init__(self, engine: Engine, data: Dataset, wide: bool, lengths: np.ndarray | None = None) -> None:
+        self.engine, self.data, self.wide, self.lengths = engine, data, wide, lengths
+        self.read = 0
+        self.release()
+
+    def release(self) -> None:
+        """Forget all rows."""
+        self.rows = np.empty(0, np.int64)
+        self.parts: Parts = np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide))
+
+    def hold(self, wanted: np.ndarray) -> None:
+        """Hold exactly the rows where ``wanted`` is true: drop others, read the missing ones."""
+        keep = wanted[self.rows]
+        if np.count_nonzero(keep) < WORTH_KEEPING * np.count_nonzero(wanted):
+            self.release()
+            keep = wanted[self.rows]
+        missing = wanted.copy()
+        missing[self.rows] = False
+        new_rows, new = self._read(missing)
+        if self.rows.size == 0:
+            self.rows, self.parts = new_rows, new
+        elif new_rows.size or not keep.all():
+            self._merge(keep, new_rows, new)
+
+    @property
+    def bytes(self) -> int:
+        """What the rows take, a solver's own arrays by row included."""
+        return self.parts[1].size * entry_bytes(self.wide) + ROW_BYTES * self.rows.size
+
+    def matrix(self) -> sp.csr_array:
+        """Return the rows as a matrix that shares their memory."""
+        indptr, indices, values = self.parts
+        shape = (self.rows.size, self.data.n_features)
+        return sp.csr_array((values, indices, indptr), shape=shape, copy=False)
+
+    def add_to(self, out: np.ndarray, coefficients: np.ndarray) -> None:
+        """Add sum a_i z_i to ``out``."""
+        csr.add_rows(*self.parts, coefficients, out)
+
+    def _read(self, missing: np.ndarray) -> tuple[np.ndarray, Parts]:
+        found = gather(self.engine, self.data, missing, self.lengths, self.wide)
+        self.read += int(found.x.nnz)
+        csr.sign_rows(found.x.indptr, found.x.data, found.labels)
+        return found.rows, (found.x.indptr, found.x.indices, found.x.data)
+
+    def _merge(self, keep: np.ndarray, new_rows: np.ndarray, new: Parts) -> None:
+        old = self.parts
+        nnz = int(np.diff(old[0])[keep].sum(dtype=np.int64)) + new[1].size
+        rows = np.empty(int(np.count_nonzero(keep)) + new_rows.size, np.int64)
+        index_type: type = np.int32 if nnz <= np.iinfo(np.int32).max else np.int64
+        values: np.ndarray = np.empty(nnz, value_type(self.wide))
+        out: Parts = np.zeros(rows.size + 1, index_type), np.empty(nnz, index_type), values
+        csr.interleave_rows(self.rows, keep, old, new_rows, new, rows, out)
+        self.rows, self.parts = rows, out

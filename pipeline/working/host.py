@@ -1,0 +1,44 @@
+"""Where the rows that are being solved for are held, and the solver runs: in this process, or on a worker.
+
+A host is asked for little (which rows, their alpha and box, w_alpha) and answers with as little: the rows themselves
+stay with it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from pipeline.working.held import HeldRows
+from pipeline.working.solve import Found, Task, solve_held
+
+
+class RowHost(Protocol):
+    """Holds rows, and does what needs them; ``read`` counts the nonzeros that it read for that."""
+
+    read: int
+
+    def hold(self, wanted: np.ndarray) -> None:
+        """Hold exactly the rows where ``wanted`` is true."""
+        ...
+
+    def release(self) -> None:
+        """Forget all rows."""
+        ...
+
+    def add_to(self, out: np.ndarray, coefficients: np.ndarray) -> None:
+        """Add sum a_i z_i over the rows held to ``out``."""
+        ...
+
+    def solve(self, task: Task) -> Found:
+        """Solve over the rows held."""
+        ...
+
+
+class LocalHost(HeldRows):
+    """Holds and solves in this process."""
+
+    def solve(self, task: Task) -> Found:
+        """Solve over the rows held."""
+        return solve_held(self, task)

@@ -1,0 +1,101 @@
+"""A host of rows on one worker of the cluster: it reads them from the shards itself, they never pass through here.
+
+Every request says which rows it is about, a bit a row. A worker that holds them answers at once; one that is new,
+because the last one died, reads them first. Either way the answer has the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.shards.rows import Rows
+from pipeline.engine.engine import Engine
+from pipeline.working.host import LocalHost
+from pipeline.working.solve import Found, Task
+
+if TYPE_CHECKING:
+    from pipeline.engine.pinned import Here, Pinned
+
+R = TypeVar("R")
+
+
+class RemoteHost:
+    """The client's side."""
+
+    def __init__(self, pinned: Pinned, data: Dataset, wide: bool) -> None:
+        self.pinned, self.build = pinned, partial(WorkerRows, data, wide)
+        self.wanted = np.packbits(np.zeros(data.n_rows, np.bool_))
+        self.read = 0
+
+    def hold(self, wanted: np.ndarray) -> None:
+        """Hold exactly the rows where ``wanted`` is true."""
+        self.wanted = np.packbits(wanted)
+        self._ask(_nothing)
+
+    def release(self) -> None:
+        """Forget all rows."""
+        self.pinned.release()
+
+    def add_to(self, out: np.ndarray, coefficients: np.ndarray) -> None:
+        """Add sum a_i z_i over the rows held to ``out``."""
+        out[:] = self._ask(_added, out, coefficients)
+
+    def solve(self, task: Task) -> Found:
+        """Solve over the rows held."""
+        return self._ask(LocalHost.solve, task)
+
+    def _ask(self, work: Callable[..., R], *arguments: Any) -> R:
+        read, found = self.pinned.call(self.build, partial(WorkerRows.answer, work=work), self.wanted, *arguments)
+        self.read += read
+        return found
+
+
+class WorkerRows:
+    """The worker's side. When it is pickled, because Dask spills it to disk for want of memory, it forgets its rows."""
+
+    def __init__(self, data: Dataset, wide: bool, here: Here) -> None:
+        self.data, self.wide, self.here = data, wide, here
+        shards = tuple(_Relieving(shard, here) for shard in data.shards)
+        self.host = LocalHost(Engine("threads", here.threads), replace(data, shards=shards), wide)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WorkerRows, (self.data, self.wide, self.here)
+
+    def answer(self, wanted: np.ndarray, *arguments: Any, work: Callable[..., R]) -> tuple[int, R]:
+        """Hold the rows wanted and return what ``work`` makes of them, after the nonzeros that were read."""
+        with threadpool_limits(limits=1):  # more BLAS threads, other bits
+            before = self.host.read
+            self.host.hold(np.unpackbits(wanted, count=self.data.n_rows).view(np.bool_))
+            return self.host.read - before, work(self.host, *arguments)
+
+
+@dataclass(frozen=True)
+class _Relieving:
+    """A shard that is read only after room was made for it: Dask counts mapped files as memory of the worker."""
+
+    shard: Shard
+    here: Here
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.shard, name)
+
+    def load(self) -> Rows:
+        self.here.relieve()
+        return self.shard.load()
+
+
+def _nothing(host: LocalHost) -> None:
+    """Want the rows only."""
+
+
+def _added(host: LocalHost, out: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    total = out.copy()
+    host.add_to(total, coefficients)
+    return total

@@ -1,0 +1,99 @@
+"""Solve over rows in memory, all others folded into one vector: what runs where the rows are held.
+
+v = w_alpha - sum_W alpha_i z_i,    then the reduced problem over the rows W from their present alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.budget import Projection
+from pipeline.solve.choice import solve
+from pipeline.solve.dcd import Descent, solve_dcd
+from pipeline.solve.liblinear import liblinear_bytes
+from pipeline.solve.reduced import ReducedProblem, Solution
+from pipeline.working.held import HeldRows
+
+SWEEPS_A_BLOCK = 8
+DENSE_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Method:
+    """The solver that was asked for, dcd's heuristic, and the memory there is."""
+
+    solver: str
+    shrink: bool
+    budget: Projection
+
+
+@dataclass(frozen=True)
+class Task:
+    """From alpha = ``start`` of the rows held, in their box ``u``, to an absolute gap of ``target``.
+
+    A block among others (``a_block``) gets a few sweeps only.
+    """
+
+    start: np.ndarray
+    u: np.ndarray
+    w_alpha: np.ndarray
+    target: float
+    a_block: bool
+    method: Method
+
+
+@dataclass(frozen=True)
+class Found:
+    """alpha of the rows held, the new w_alpha, w where that is another vector, and a block's gap before."""
+
+    alpha: np.ndarray
+    w_alpha: np.ndarray
+    apart: np.ndarray | None
+    solver: str
+    gap_before: float = math.nan
+
+
+def solve_held(held: HeldRows, task: Task) -> Found:
+    """Solve over the rows held. They and the task settle every bit of what is found."""
+    problem = _problem(held, task)
+    if task.a_block:
+        return _few_sweeps(problem, task)
+    found = _solve(held.bytes, problem, task)
+    if found.solver == "dcd":
+        return Found(found.alpha, found.w, None, found.solver)
+    w_alpha = problem.combine(found.alpha)
+    good_enough = problem.gap(w_alpha, found.alpha) <= max(task.target, found.gap)
+    return Found(found.alpha, w_alpha, None if good_enough else found.w, found.solver)
+
+
+def _problem(held: HeldRows, task: Task) -> ReducedProblem:
+    v = task.w_alpha.copy()
+    held.add_to(v, -task.start)
+    z = held.matrix()
+    n, d = z.shape
+    dense = n * d > 0 and z.nnz > DENSE_SHARE * n * d and 8 * n * d <= task.method.budget.newton
+    return ReducedProblem(z.toarray().astype(np.float64) if dense else z, task.u, v)
+
+
+def _solve(held_bytes: int, problem: ReducedProblem, task: Task) -> Solution:
+    """Solve by the solver that was asked for, or by dcd where only that has room."""
+    how = task.method
+    tight = held_bytes > how.budget.newton
+    if how.solver == "liblinear":
+        tight = tight or held_bytes + liblinear_bytes(problem) > how.budget.room
+    if how.solver == "dcd" or tight:
+        return solve_dcd(problem, task.start, task.target, shrink=how.shrink, ray=False)
+    return solve(problem, task.start, task.target, how.solver, ray=False)
+
+
+def _few_sweeps(problem: ReducedProblem, task: Task) -> Found:
+    """Improve one block a little."""
+    run = Descent(problem, task.start.copy(), shrink=True, seed=0, ray=False)
+    before = run.exact_gap()
+    if before > 0.0:
+        run.advance(0.1 * task.target, math.inf, SWEEPS_A_BLOCK)
+    run.exact_gap()
+    return Found(run.alpha, run.w, None, "dcd", before)

@@ -1,0 +1,159 @@
+"""What is known of every row, one array entry each: in memory, or in scratch files when the budget is small.
+
+Facts (norm, length, cost, label) are collected once, in one pass. State (alpha, margins, verdicts) changes with every
+step; alpha and the products are numbered by how often they have changed, so that what was made of earlier ones (a
+``Point``) can tell. A scratch file is memory-mapped: its pages are the system's to write out, not part of the process's
+own memory.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.shards.digest import row_hashes
+from pipeline.engine.engine import Engine
+from pipeline.errors import DataError
+from pipeline.files import remove_folder
+from pipeline.spec import PathSpec
+
+CHUNK = 1 << 17
+
+
+class RowArrays:
+    """Arrays with one entry a row. Rows left out of training (hold-out, other fold) have cost 0."""
+
+    def __init__(self, n_rows: int, scratch: Path | None) -> None:
+        self.n_rows = n_rows
+        self.folder = None if scratch is None else Path(tempfile.mkdtemp(prefix="rows-", dir=scratch))
+        self.count = 0
+        self.norms, self.costs = self.empty(np.float64), self.empty(np.float64)
+        self.lengths, self.labels = self.empty(np.int32), self.empty(np.int8)
+        self._alpha, self._products = self.empty(np.float64), [self.empty(np.float64)]
+        self.alpha = self._alpha.view()
+        self.alpha.flags.writeable = False  # but by ``change_alpha``
+        self.changed = self.written = 0
+        self.before, self.expected = self.empty(np.float64), self.empty(np.float64)
+        self.verdicts, self.chosen = self.empty(np.int8), self.empty(np.bool_)
+        self.wide = False
+        self.trained = n_rows
+        self.class_weights = (1.0, 1.0)
+
+    def empty(self, dtype: type) -> np.ndarray:
+        """Return one more array, of zeros. The space of a file is taken now: later, a full disk is a bus error."""
+        if self.folder is None or self.n_rows == 0:
+            return np.zeros(self.n_rows, dtype)
+        self.count += 1
+        path = self.folder / f"{self.count}.bin"
+        with path.open("wb") as stream:
+            os.posix_fallocate(stream.fileno(), 0, self.n_rows * np.dtype(dtype).itemsize)
+        return np.memmap(path, dtype, "r+", shape=(self.n_rows,)).view(np.ndarray)
+
+    def need_products(self, count: int) -> list[np.ndarray]:
+        """Return ``count`` arrays for the products of the rows with as many vectors: what they held is gone."""
+        self.written += 1
+        while len(self._products) < count:
+            self._products.append(self.empty(np.float64))
+        return self._products[:count]
+
+    def products(self, written: int) -> list[np.ndarray]:
+        """Return the products of the ``written``-th pass, or raise RuntimeError if there was another one since."""
+        if written != self.written:
+            raise RuntimeError(f"the products of pass {written} were overwritten by pass {self.written}")
+        return self._products
+
+    def change_alpha(self) -> np.ndarray:
+        """Return alpha to be written to: from now on it is that of no point."""
+        self.changed += 1
+        return self._alpha
+
+    def chunks(self) -> Iterator[slice]:
+        """Cut the rows into parts that fit into the cache's neighbourhood."""
+        for first in range(0, self.n_rows, CHUNK):
+            yield slice(first, min(self.n_rows, first + CHUNK))
+
+    def held_out(self) -> np.ndarray:
+        """Return the numbers of the rows left out of training."""
+        return np.flatnonzero(self.costs == 0.0)
+
+    def close(self) -> None:
+        """Remove the scratch files."""
+        if self.folder is not None:
+            remove_folder(self.folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def collect(engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None) -> RowArrays:
+    """Collect the facts of all rows in one pass, and settle their costs: class weights, and 0 for rows left out."""
+    arrays = RowArrays(data.n_rows, scratch)
+    splitting = bool(spec.holdout or spec.fold)
+    row = 0
+    for norms, lengths, costs, labels, hashes, wide in engine.stream(_facts, data.shards, splitting):
+        part = slice(row, row + norms.size)
+        arrays.norms[part], arrays.lengths[part], arrays.labels[part] = norms, lengths, labels
+        arrays.costs[part] = costs * ~left_out(hashes, spec) if splitting else costs
+        arrays.wide = arrays.wide or wide
+        row = part.stop
+    assert row == data.n_rows
+    _weigh_classes(arrays, spec, data.path)
+    return arrays
+
+
+def left_out(hashes: np.ndarray, spec: PathSpec) -> np.ndarray:
+    """Tell which rows are not trained on: equal rows share their fate, today and tomorrow."""
+    if spec.fold is None:
+        return _place(hashes) < spec.holdout
+    k, folds = spec.fold
+    return fold_of(hashes, folds) == k
+
+
+def fold_of(hashes: np.ndarray, folds: int) -> np.ndarray:
+    """Return the fold that each row belongs to."""
+    return np.minimum((_place(hashes) * folds).astype(np.int64), folds - 1)
+
+
+def _place(hashes: np.ndarray) -> np.ndarray:
+    return hashes.astype(np.float64) / 2.0**64
+
+
+def _facts(shard: Shard, splitting: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+    rows = shard.load()
+    hashes = row_hashes(rows) if splitting else np.empty(0, np.uint64)
+    lengths = np.diff(rows.indptr).astype(np.int32, copy=False)
+    wide = bool(rows.values.dtype == np.float64)
+    return np.array(rows.norms), lengths, np.array(rows.costs), np.array(rows.labels), hashes, wide
+
+
+def _weigh_classes(arrays: RowArrays, spec: PathSpec, path: str) -> None:
+    counts = {-1: 0, 1: 0}
+    for part in arrays.chunks():
+        used = arrays.labels[part][arrays.costs[part] > 0]
+        counts[1] += int(np.count_nonzero(used == 1))
+        counts[-1] += int(np.count_nonzero(used == -1))
+    arrays.trained = counts[-1] + counts[1]
+    if not (counts[-1] and counts[1]):
+        raise DataError(f"all {arrays.trained:,} rows to train on have the same label; an SVM needs both", path=path)
+    if spec.class_weight is None:
+        return
+    if spec.class_weight == "balanced":
+        weights = {y: arrays.trained / (2 * count) for y, count in counts.items()}
+    else:
+        negative, positive = (float(weight) for weight in spec.class_weight)
+        weights = {-1: negative, 1: positive}
+    arrays.class_weights = weights[-1], weights[1]
+    for part in arrays.chunks():
+        arrays.costs[part] *= np.where(arrays.labels[part] == 1, weights[1], weights[-1])

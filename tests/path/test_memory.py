@@ -1,0 +1,70 @@
+"""Memory is a promise: projected before a run, kept while it runs, measured from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline.budget import BASE, default_budget, project
+from pipeline.data.registry.synthetic import make
+from pipeline.errors import BudgetError
+from tests.watched import SVMSIEVE, watched
+
+BUDGET = 330_000_000
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("memory") / "url"
+    make("url-like", folder, scale=0.1, rows=160_000)  # 150 MB of shards, 323,196 features
+    return folder
+
+
+@pytest.mark.slow
+def test_a_run_stays_within_its_budget_when_the_rows_do_not_fit(shards, tmp_path):
+    run = tmp_path / "run"
+    settings = ("--grid", "10x,20x", "--tol", "1e-3", "--memory", f"{BUDGET}", "-q")
+    found = watched(*SVMSIEVE, "path", str(shards), "--out", str(run), *settings)
+    assert found.code == 0, found.stderr
+    header = json.loads((run / "run.json").read_text())
+    steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+    assert found.peak <= BUDGET
+    assert header["peak_memory"] <= BUDGET
+    assert abs(header["peak_memory"] - found.peak) < 0.15 * BUDGET
+    held = project(160_000, 323_196, BUDGET).working_set
+    assert steps[0]["working_set"] * 115 * 8 > 2 * held, "the working set has to be larger than what fits"
+    assert all(step["relative_gap"] <= 1e-3 for step in steps)
+    checked = watched(*SVMSIEVE, "verify", str(run), str(shards), "-q")
+    assert checked.code == 0, checked.stderr
+
+
+def test_a_budget_that_is_too_small_is_refused_with_both_numbers(shards, tmp_path, capsys):
+    found = watched(*SVMSIEVE, "path", str(shards), "--out", str(tmp_path / "run"), "--memory", "100MB")
+    assert found.code == 1
+    (line,) = found.stderr.splitlines()
+    assert "need at least" in line
+    assert "the budget is 100 MB" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_projection_adds_up():
+    small = project(1000, 10, 10**9)
+    assert not small.scratch
+    assert small.base == BASE
+    assert small.room < 10**9 - BASE
+    large = project(10**7, 10**6, 10**9)
+    assert large.scratch, "800 MB of arrays by row do not belong into 1 GB"
+    assert large.room > 0.5 * small.room
+    assert project(1000, 10, 10**9, workers=8).room == small.room, "the working set must not depend on the workers"
+    with pytest.raises(BudgetError, match=r"with 4 worker processes.*raise --memory or use threads"):
+        project(1000, 10, 10**9, workers=4, processes=4, in_process=False)
+
+
+def test_the_default_is_at_most_half_of_the_machine():
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < default_budget() <= total // 2

@@ -1,0 +1,273 @@
+"""A model as the reference of other work: other C, other data, other costs. Always safe, never taken for more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_svmlight_file
+from sklearn.svm import LinearSVC
+
+import pipeline
+from pipeline.engine.engine import Engine
+from pipeline.errors import SpecError
+from pipeline.events import StepProgress
+from pipeline.maths.verdicts import KEEP, UPPER, ZERO
+from pipeline.runs.directory import open_run
+from pipeline.spec import RULES, PathSpec
+from pipeline.use.screen import screen_to, screening
+from pipeline.use.survivors import survivors_to
+from pipeline.verify.trained_rows import trained_rows
+from tests.tampering import at, change_model, change_step, found
+from tests.trained import command
+from tests.worlds import World, check_run, check_verdicts, plain_world, write_shards
+
+
+def trained(folder, world, grid, **settings):
+    """Return the data in shards and a run on them."""
+    data = write_shards(folder, world, [len(world.y) // 3, len(world.y) // 2])
+    return data, pipeline.fit_path(data, grid=grid, scheduler="inline", **settings)
+
+
+def joined(one: World, two: World) -> World:
+    return World(*(np.concatenate([getattr(w, key) for w in (one, two)]) for key in ("x", "y", "costs")))
+
+
+WORLD = plain_world()
+COSTS = np.random.default_rng(5).uniform(0.2, 4.0, 120)
+CHANGED = {
+    "the same": WORLD,
+    "appended": joined(WORLD, plain_world(40, seed=7)),
+    "removed": WORLD.rows(np.arange(90)),
+    "shuffled": WORLD.rows(np.random.default_rng(3).permutation(120)),
+    "other costs": WORLD.weighed(COSTS),
+    "other data": plain_world(60, seed=9),
+    "more features": World(np.column_stack([WORLD.x, plain_world(120, 3, seed=4).x]), WORLD.y, WORLD.costs),
+    "fewer features": World(WORLD.x[:, :5], WORLD.y, WORLD.costs),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("changed", CHANGED)
+def test_train_from_another_model(tmp_path, changed, rule):
+    """From a lower, the same and a higher C, and from other data: certificates hold and verdicts are safe."""
+    _, old = trained(tmp_path / "old", WORLD, [0.05, 1.0], tol=1e-2)
+    data = write_shards(tmp_path / "new", CHANGED[changed], [20])
+    for c, reference in ((0.06, old.steps[0]), (0.9, old.steps[1]), (1.0, old.steps[1]), (0.04, old.steps[1])):
+        run = pipeline.fit_path(data, grid=[c], rule=rule, reference=reference, scheduler="inline")
+        assert run.steps[0].c_ref == reference.c
+        check_run(CHANGED[changed], run)
+
+
+@pytest.mark.parametrize("settings", [{"class_weight": (0.3, 2.0)}, {"holdout": 0.3}, {"class_weight": "balanced"}])
+def test_train_from_a_model_with_other_costs(tmp_path, settings):
+    data, plain = trained(tmp_path / "data", WORLD, [0.5])
+    run = pipeline.fit_path(data, grid=[0.5, 0.6], reference=plain.steps[0], scheduler="inline", **settings)
+    with Engine("inline") as engine:
+        costs = trained_rows(engine, data, run.spec).costs
+    assert np.any(costs != 1.0)
+    check_run(WORLD.weighed(costs), run)
+
+
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 1000),
+    rule=st.sampled_from(RULES),
+    ratio=st.sampled_from([0.3, 0.9, 0.99, 1.0, 1.01, 1.1, 3.0]),
+    tol=st.sampled_from([0.5, 1e-2, 1e-6]),
+    changed=st.booleans(),
+)
+def test_screening_bounds_hold_the_margins(tmp_path_factory, seed, rule, ratio, tol, changed):
+    """``pipeline.screen`` from any model, however rough, to a lower or higher C and to other rows."""
+    world = plain_world(50, 4, seed)
+    folder = tmp_path_factory.mktemp("screen")
+    data, run = trained(folder / "data", world, [0.5], tol=tol)
+    if changed:
+        world = joined(world, plain_world(10, 4, seed + 1))
+        data = write_shards(folder / "more", world)
+    c = 0.5 * ratio
+    found = pipeline.screen(data, run.steps[0], c, rule, scheduler="inline")
+    f, doubt = world.optimum(c).margins.astype(np.float64), world.norms * world.optimum(c).distance + 1e-15
+    assert np.all(found.lower <= f + doubt)
+    assert np.all(found.upper >= f - doubt)
+    check_verdicts(world, c, found.verdicts)
+    assert np.array_equal(found.verdicts == ZERO, found.lower > 1)
+    assert np.array_equal(found.verdicts == UPPER, found.upper < 1)
+    if rule == "none" or (rule == "gap" and ratio != 1.0):
+        assert np.all(found.verdicts == KEEP)
+    elif rule in ("it", "bt1") and tol <= 1e-6 and 0.99 <= ratio <= 1.01 and not changed:
+        assert np.mean(found.verdicts != KEEP) > 0.3
+
+
+@pytest.mark.parametrize("c", [0.0, -1.0, np.inf, np.nan])
+def test_screening_wants_a_c(tmp_path, c):
+    data, run = trained(tmp_path / "data", WORLD, [0.5])
+    with pytest.raises(SpecError, match="positive finite"):
+        pipeline.screen(data, run.steps[0], c)
+
+
+@pytest.mark.parametrize("costs", [np.ones(120), np.full(120, 2.5), COSTS])
+@pytest.mark.parametrize("c", [0.051, 0.049, 0.2])
+def test_survivors_have_the_same_optimum(tmp_path, costs, c):
+    """KEEP rows and the folded row, solved by scikit-learn, give the w of all rows."""
+    world = WORLD.weighed(costs)
+    data, run = trained(tmp_path / "data", world, [0.05], tol=1e-9)
+    out = tmp_path / "keep.svm"
+    with Engine("inline") as engine, screening(engine, data, run.steps[0], c) as found:
+        counts = screen_to(tmp_path / "verdicts.parquet", found)
+        kept, k, shared = survivors_to(out, engine, data, found)
+    assert counts[KEEP] == kept
+    assert counts[UPPER] > 0
+    x, y = load_svmlight_file(str(out), n_features=8)
+    assert x.shape[0] == kept + 1
+    if shared is None:
+        weights = np.loadtxt(f"{out}.weight")
+        assert weights[-1] == k
+    else:
+        weights = np.where(y > 0, shared, k)
+    svm = LinearSVC(C=c, loss="hinge", dual=True, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
+    svm.fit(x.toarray(), y, sample_weight=weights)
+    np.testing.assert_allclose(svm.coef_[0], world.optimum(c).w.astype(np.float64), atol=1e-5)
+
+
+def test_train_and_screen_from_the_command_line(capsys, tmp_path):
+    shards = tmp_path / "data"
+    write_shards(shards, WORLD, [40])
+    assert command(capsys, "path", shards, "--out", tmp_path / "run0", "--grid", "0.05,1", "-q")[0] == 0
+    for c, nearest in ((0.06, 0.05), (0.04, 0.05), (2.0, 1.0), (1.0, 1.0)):
+        out = tmp_path / f"run-{c}"
+        arguments = ("train", shards, "--c", c, "--reference", tmp_path / "run0", "--out", out, "-q")
+        code, _, err = command(capsys, *arguments)
+        assert (code, err) == (0, "")
+        run = pipeline.open_run(out)
+        assert run.steps[0].c_ref == nearest
+        check_run(WORLD, run)
+    verdicts = tmp_path / "verdicts.parquet"
+    code, text, _ = command(
+        capsys, "screen", shards, "--reference", tmp_path / "run0", "--c", 0.051, "--out", verdicts, "-q"
+    )
+    assert code == 0
+    assert "rows decided at C = 0.051 by it from C = 0.05" in text
+    assert verdicts.is_file()
+
+
+def test_a_step_outlives_its_run(tmp_path):
+    """Without ``out`` the models are temporary; whoever holds a step can still read it."""
+    data = write_shards(tmp_path / "data", WORLD)
+    step = pipeline.fit_path(data, grid=[0.5], scheduler="inline").steps[0]
+    assert step.w.shape == (8,)
+    assert step.model.path.exists()
+    run = pipeline.fit_path(data, grid=[0.6], reference=step, scheduler="inline")
+    check_run(WORLD, run)
+    path = step.model.path
+    del step
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(("c", "least", "most"), [(0.02, 1, 1), (0.04, 0.1, 0.9), (1.0, 0, 0)])
+def test_alpha_follows_its_rows(tmp_path, c, least, most):
+    """The first shard is retired, a new one stands behind: the other rows keep their alpha wherever they are now.
+
+    New rows inside the margin all have the same share of their box, the best one for the dual.
+    """
+    data, old = trained(tmp_path / "old", WORLD, [c], tol=1e-8)
+    gone, second = data.shards[0].n_rows, data.shards[1].n_rows
+    today = joined(WORLD.rows(np.arange(gone, 120)), plain_world(6, seed=8))
+    kept = write_shards(tmp_path / "kept", today, [second, 120 - gone])
+    with Engine("inline") as engine, screening(engine, kept, old.steps[0], c) as found:
+        alpha, f = found.proof.point.alpha.copy(), found.proof.point.margins.copy()
+    assert np.count_nonzero(alpha) > 10
+    np.testing.assert_array_equal(alpha[:-6], old.steps[0].alpha[gone:])
+    inside = f[-6:] < 1
+    assert 0 < inside.sum() < 6
+    (t,) = set(alpha[-6:][inside])
+    assert least <= t / c <= most
+    np.testing.assert_array_equal(alpha[-6:][~inside], 0.0)
+
+    def dual(share: float) -> float:
+        return today.dual(np.concatenate([alpha[:-6], share * inside]))
+
+    for other in np.linspace(0, c, 21):
+        assert dual(other) <= dual(t) + 1e-12
+
+
+@pytest.mark.parametrize("settings", [{"class_weight": "balanced"}, {"class_weight": (0.5, 3.0)}])
+def test_alpha_at_its_bound_stays_there_when_class_weights_change(tmp_path, settings):
+    """The weights of ``balanced`` change with every row that comes: alpha keeps its share of the box."""
+    _, old = trained(tmp_path / "old", WORLD, [1.0], tol=1e-8, class_weight="balanced")
+    data = write_shards(
+        tmp_path / "new", joined(WORLD, plain_world(9, seed=8)), [len(WORLD.y) // 3, len(WORLD.y) // 2, 120]
+    )
+    spec = PathSpec(**settings)
+    with Engine("inline") as engine, screening(engine, data, old.steps[0], 1.0, spec=spec) as found:
+        share = found.arrays.alpha[:120] / found.arrays.costs[:120]
+    with Engine("inline") as engine:
+        before = old.steps[0].alpha / trained_rows(engine, pipeline.open_dataset(tmp_path / "old"), old.spec).costs
+    np.testing.assert_allclose(share, before, rtol=1e-9)
+    at_bound = np.abs(before - 1) < 1e-12
+    assert np.count_nonzero(at_bound) > 5
+    np.testing.assert_array_equal(share[at_bound], 1.0)
+
+
+GRID = [0.5, 1.0, 2.0]
+
+
+def nights(folder, settings):
+    """Return yesterday's data and run, and today's data: a shard less, one more."""
+    data, old = trained(folder / "old", WORLD, GRID, tol=1e-6, **settings)
+    gone = data.shards[0].n_rows
+    today = joined(WORLD.rows(np.arange(gone, 120)), plain_world(12, seed=8))
+    return old, today, write_shards(folder / "today", today, [data.shards[1].n_rows, 120 - gone])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_step_starts_from_the_nearest_reference(tmp_path, rule):
+    old, today, data = nights(tmp_path, {"rule": rule})
+    run = pipeline.fit_path(data, grid=[*GRID, 2.1, 40.0], rule=rule, tol=1e-6, reference=old.steps, scheduler="inline")
+    assert [step.c_ref for step in run.steps] == [*GRID, 2.0, 2.1]
+    check_run(today, run)
+    third = pipeline.fit_path(data, grid=GRID, rule=rule, tol=1e-6, reference=run.steps[:3], scheduler="inline")
+    assert [step.c_ref for step in third.steps] == GRID
+    check_run(today, third)
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_steps_from_references_continue_with_the_same_bits(tmp_path, steps):
+    old, _, data = nights(tmp_path, {})
+    settings = {"grid": [*GRID, 2.1, 2.2], "tol": 1e-6, "reference": old.steps, "scheduler": "inline"}
+    whole = pipeline.fit_path(data, out=tmp_path / "whole", memory="1GB", **settings)
+
+    def stop(event):
+        if isinstance(event, StepProgress) and event.done and event.step == steps:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.fit_path(data, out=tmp_path / "run", memory="1GB", listen=stop, **settings)
+    run = pipeline.fit_path(data, out=tmp_path / "run", memory="1GB", **settings)
+    for one, other in zip(run.steps, whole.steps, strict=True):
+        assert one.model.path.read_bytes() == other.model.path.read_bytes()
+        assert (one.theta, one.error, one.c_ref) == (other.theta, other.error, other.c_ref)
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"w_value": lambda w: 1.5 * w},
+        {"alpha_value": lambda alpha: 0.9 * alpha},
+        {"alpha_value": at(3, lambda alpha: -alpha)},
+        {"alpha_value": at(3, lambda alpha: 9 * alpha)},
+        {"c": lambda c: c / 2},
+    ],
+)
+@pytest.mark.parametrize("rule", ["it", "none"])
+def test_a_reference_whose_files_were_changed_proves_nothing_false(tmp_path, changes, rule):
+    """w_alpha was believed to be the sum of the rows: certificates of the new run were false by a percent."""
+    data, old = trained(tmp_path / "old", WORLD, [0.05], rule=rule)
+    change_model(old.path, 0, **changes)
+    c = float(old.steps[0].model["c"])
+    change_step(old.path, 0, c=c)
+    run = pipeline.fit_path(data, out=tmp_path / "new", grid=[0.051], reference=open_run(old.path).steps[0], rule=rule)
+    check_run(WORLD, run)
+    assert all(finding.holds for finding in found(run.path, data))
