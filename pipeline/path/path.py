@@ -31,11 +31,11 @@ from pipeline.maths.path_start import c_min, doubt_of
 from pipeline.maths.score import best, scores
 from pipeline.maths.verdicts import KEEP
 from pipeline.maths.working_set import Outlook
+from pipeline.meter import MemoryMeter
 from pipeline.passes.products import products
 from pipeline.passes.sums import row_sum
 from pipeline.path.c_range import Range
 from pipeline.path.certify import Certifier, Point
-from pipeline.path.memory_meter import MemoryMeter
 from pipeline.path.starts import Starts
 from pipeline.path.step import Clock, Step, Stepper
 from pipeline.runs.directory import Run, StepView, open_run

@@ -156,3 +156,26 @@ def test_nothing_is_up_by_default(capsys):
     assert command(capsys, "cluster", "down")[0] == 1
     assert command(capsys, "cluster", "up", "--memory", "much")[0] == 2
     assert not Path(default_folder()).exists()
+
+
+def test_a_process_is_known_by_the_same_words_as_before_psutil(monkeypatch):
+    """A cluster that an older svmsieve started is still ours to end; a clock that was set changes nothing."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    began = f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{fields[19]}"
+    assert member(os.getpid()) == Member(os.getpid(), began)
+    booted = psutil.boot_time()
+    for module in (psutil, psutil._pslinux):
+        monkeypatch.setattr(module, "boot_time", lambda: booted + 3600.0)
+    assert Member(os.getpid(), began).alive()
+
+
+def test_the_group_of_a_process_is_all_it_started_and_no_more(tmp_path):
+    code = "import subprocess; child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); child.wait()"
+    leader = start(["-c", code], os.environ, tmp_path / "log")
+    until(lambda: (tmp_path / "log").read_text().endswith("\n"))
+    child = member(int((tmp_path / "log").read_text()))
+    assert set(leader.group()) == {leader, child}
+    end([leader])
+    assert not leader.alive() and not child.alive()
+    assert leader.group() == []
+    os.waitpid(leader.pid, 0)
