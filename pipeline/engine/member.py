@@ -75,15 +75,14 @@ def _signal(each: Member, number: int) -> None:
 def _began(pid: int) -> str | None:
     """Return when a process began, None if it has ended.
 
-    Both of psutil's times move with the system's clock, so that only their difference is the process's own (the boot's
-    comes first: psutil before 7.1 keeps it for the other). psutil cannot tell one boot from the next, the kernel can.
+    Both of psutil's times move with the system's clock, so that only their difference is the process's own. psutil
+    cannot tell one boot from the next, the kernel can.
     """
     try:
         process = psutil.Process(pid)
         if process.status() in ENDED:
             return None
-        booted = psutil.boot_time()
-        ticks = round((process.create_time() - booted) * os.sysconf("SC_CLK_TCK"))
+        ticks = round((process.create_time() - psutil.boot_time()) * os.sysconf("SC_CLK_TCK"))
     except psutil.Error:
         return None
     return f"{BOOT_ID.read_text().strip()}:{ticks}"
