@@ -23,7 +23,7 @@ from distributed import Client
 from pipeline.engine.member import Member, end, start
 from pipeline.engine.tls import Certificates, client_security, make_certificates
 from pipeline.errors import EngineError
-from pipeline.files import locked, one_line, write_json
+from pipeline.files import locked, one_line, write_json, write_whole
 
 HOST = "127.0.0.1"
 STATE, WORK, SCHEDULER = "cluster.json", "work", "scheduler.json"
@@ -104,7 +104,7 @@ def up(folder: Path, workers: int, memory: int, threads: int = 1) -> LocalCluste
         try:
             started = _with_workers(_with_scheduler(starting), workers, memory, threads)
             _note(started.address).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _note(started.address).write_text(str(folder))
+            write_whole(_note(started.address), str(folder).encode())
             _note(started.address).chmod(0o600)
         except BaseException:
             (find(folder) or starting).remove()
