@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedRandom
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,7 +35,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def atomic(path: Path, sync: bool = True) -> Iterator[BinaryIO]:
+def atomic(path: Path, sync: bool = True) -> Iterator[BufferedRandom]:
     """Yield a stream whose bytes become the file ``path`` at the end, forced to disk; a failure leaves what was there.
 
     The temporary file is a new one, under a name that nobody can know before: neither a second writer nor whoever may
@@ -55,7 +56,7 @@ def atomic(path: Path, sync: bool = True) -> Iterator[BinaryIO]:
         raise
 
 
-def open_new(path: Path, mode: int = 0o666) -> BinaryIO:
+def open_new(path: Path, mode: int = 0o666) -> BufferedRandom:
     """Open a file for writing and reading that was not there before: neither a file nor a link of that name is used."""
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "w+b")
 

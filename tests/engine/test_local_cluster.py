@@ -14,7 +14,7 @@ import pytest
 
 from pipeline.engine import local_cluster
 from pipeline.engine.engine import Engine
-from pipeline.engine.local_cluster import certificates_of, default_folder, down, find, up
+from pipeline.engine.local_cluster import credentials_of, default_folder, down, find, up
 from pipeline.engine.member import Member, end, member, start
 from pipeline.errors import EngineError
 from tests.clusters import ROOT, until
@@ -54,7 +54,7 @@ def test_up_is_used_by_its_address_alone_and_ended_by_down(tmp_path):
     listening = [c for p in processes for c in p.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
     assert {connection.laddr.ip for connection in listening} == {"127.0.0.1"}
     assert stat.S_IMODE((tmp_path / "here").stat().st_mode) == 0o700
-    assert stat.S_IMODE((tmp_path / "here" / "key.pem").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "here" / "client-key.pem").stat().st_mode) == 0o600
 
     with Engine(address) as engine:
         assert engine.backend.workers == 2
@@ -73,7 +73,7 @@ def test_up_is_used_by_its_address_alone_and_ended_by_down(tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{address}: ended\n", "")
     assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
     assert not (tmp_path / "here").exists()
-    assert certificates_of(address) is None
+    assert credentials_of(address) is None
     nothing = svmsieve("cluster", "down", "--dir", str(tmp_path / "here"))
     assert (nothing.returncode, nothing.stdout) == (1, "")
     assert nothing.stderr.startswith(f"svmsieve: no cluster is up in {tmp_path / 'here'}; start one with: svmsieve")
