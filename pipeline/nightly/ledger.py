@@ -22,7 +22,7 @@ from pipeline.data.shards.manifest import Manifest
 from pipeline.errors import JobError
 from pipeline.files import write_whole
 from pipeline.nightly.shared import Shared
-from pipeline.nightly.yaml_lines import brief
+from pipeline.yaml_values import brief
 
 INGESTED, RETIRED = "ingested", "retired"
 DUPLICATE, EMPTY, TOO_OLD, DROPPED = "duplicate", "empty", "too old", "dropped"

@@ -27,7 +27,7 @@ from pipeline.nightly.days import now
 from pipeline.nightly.ledger import Ledger, open_ledger
 from pipeline.nightly.records import History, checked, is_night, read_history, strict, written
 from pipeline.nightly.summary import summary
-from pipeline.nightly.yaml_lines import brief
+from pipeline.yaml_values import brief
 
 _DISCARDED = ".discarded-"
 
