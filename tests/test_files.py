@@ -11,7 +11,7 @@ import pytest
 
 from pipeline import files
 from pipeline.data.registry.fetch import fetch
-from pipeline.data.registry.registry import Entry
+from pipeline.data.registry.registry import RegistryEntry
 from pipeline.errors import FetchError, OutputError
 from pipeline.files import atomic, link_whole, open_new, replacing, write_json
 from pipeline.runs.model_file import write_model
@@ -45,7 +45,7 @@ def test_nor_is_one_in_a_run_or_among_downloads(tmp_path, monkeypatch):
         write_model(tmp_path / "model.npz", 1.0, np.ones(2), np.ones(3), np.zeros(3, np.int8))
     (tmp_path / "rows.svm.part").symlink_to(victim)
     with pytest.raises(FetchError, match="symbolic links"):
-        fetch(Entry("rows", "download", url="http://127.0.0.1:1/rows.svm"), tmp_path)
+        fetch(RegistryEntry("rows", "download", url="http://127.0.0.1:1/rows.svm"), tmp_path)
     assert victim.read_text() == "years of work"
 
 

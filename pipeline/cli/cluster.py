@@ -42,9 +42,9 @@ def cluster() -> None:
 @dir_option
 def up_command(workers: int, memory: int, threads: int, folder: str | None) -> None:
     """Start a scheduler and N workers with TLS certificates made on the spot; print the address."""
-    from pipeline.engine.local_cluster import up
+    from pipeline.engine.local_cluster import start_cluster
 
-    found = up(_folder(folder), workers, memory, threads)
+    found = start_cluster(_folder(folder), workers, memory, threads)
     click.echo(f"{found.address}: a scheduler and {counted(workers, 'worker')}; logs in {found.folder}")
     click.echo(f"svmsieve path DATA --out RUN --scheduler {found.address}")
 
@@ -53,20 +53,20 @@ def up_command(workers: int, memory: int, threads: int, folder: str | None) -> N
 @dir_option
 def down_command(folder: str | None) -> None:
     """End the cluster that up started: its processes, and no others."""
-    from pipeline.engine.local_cluster import down
+    from pipeline.engine.local_cluster import end_cluster
 
-    found = down(_folder(folder))
+    found = end_cluster(_folder(folder))
     click.echo(f"{found.address}: ended")
 
 
 @cluster.command("status", epilog="\b\nExample:\n  svmsieve cluster status")
 @dir_option
-def status_command(folder: str | None) -> None:
+def cluster_status_command(folder: str | None) -> None:
     """Say whether a cluster is up, and where."""
-    from pipeline.engine.local_cluster import find
+    from pipeline.engine.local_cluster import find_cluster
 
     place = _folder(folder)
-    found = find(place)
+    found = find_cluster(place)
     if found is None:
         click.echo(f"no cluster is up in {place}")
         return

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from distributed import Client
 
-from pipeline.engine.member import Member, end, start
+from pipeline.engine.member import Member, end, start_process
 from pipeline.engine.tls import FILES, Credentials, client_security, credentials, make_credentials
 from pipeline.errors import EngineError
 from pipeline.files import locked, one_line, write_json, write_whole
@@ -66,7 +66,7 @@ def default_folder() -> Path:
     return _state_folder() / "cluster"
 
 
-def find(folder: Path) -> LocalCluster | None:
+def find_cluster(folder: Path) -> LocalCluster | None:
     """Return the cluster whose files are in a folder."""
     try:
         known = json.loads((folder / STATE).read_text())
@@ -84,16 +84,16 @@ def find(folder: Path) -> LocalCluster | None:
 def credentials_of(address: str) -> Credentials | None:
     """Return a client's credentials for the cluster at an address, if it was started here."""
     try:
-        found = find(Path(_note(address).read_text()))
+        found = find_cluster(Path(_note(address).read_text()))
     except FileNotFoundError:
         return None
     return found.client if found and _place(found.address) == _place(address) else None
 
 
-def up(folder: Path, workers: int, memory: int, threads: int = 1) -> LocalCluster:
+def start_cluster(folder: Path, workers: int, memory: int, threads: int = 1) -> LocalCluster:
     """Start a scheduler and workers, and return when all have met; what fails to start leaves nothing behind."""
     with _own(folder):
-        old = find(folder)
+        old = find_cluster(folder)
         if old and old.alive:
             where = old.address or "an unfinished start"
             raise EngineError(
@@ -110,14 +110,14 @@ def up(folder: Path, workers: int, memory: int, threads: int = 1) -> LocalCluste
             write_whole(_note(started.address), str(folder).encode())
             _note(started.address).chmod(0o600)
         except BaseException:
-            (find(folder) or starting).remove()
+            (find_cluster(folder) or starting).remove()
             raise
         return started
 
 
-def down(folder: Path) -> LocalCluster:
+def end_cluster(folder: Path) -> LocalCluster:
     """End the cluster and return what it was."""
-    found = find(folder) if folder.is_dir() else None
+    found = find_cluster(folder) if folder.is_dir() else None
     if found is None:
         raise EngineError(f"no cluster is up in {folder}; start one with: svmsieve cluster up{_dir(folder)}")
     with _own(folder):
@@ -154,7 +154,9 @@ def _joined(found: LocalCluster, module: str, words: list[str], log: Path) -> Lo
     files = credentials(found.folder, "worker" if found.members else "scheduler")
     tls = ["--tls-ca-file", files.ca, "--tls-cert", files.cert, "--tls-key", files.key]
     log.unlink(missing_ok=True)
-    found = replace(found, members=(*found.members, start(["-m", module, *words, *tls], os.environ | NO_PAGES, log)))
+    found = replace(
+        found, members=(*found.members, start_process(["-m", module, *words, *tls], os.environ | NO_PAGES, log))
+    )
     found.write()
     return found
 

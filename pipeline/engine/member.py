@@ -40,7 +40,7 @@ def member(pid: int) -> Member | None:
     return None if began is None else Member(pid, began)
 
 
-def start(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Member:
+def start_process(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Member:
     """Start Python as the leader of a session of its own, with nothing of our terminal; what it says goes to a file."""
     writing = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     streams = [

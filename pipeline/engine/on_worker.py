@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import psutil
 from distributed import Scheduler, Worker, get_worker
 
-from pipeline.engine.naming import named, size_of
+from pipeline.engine.naming import named, nonzeros_of
 from pipeline.engine.sharing import read_only
 from pipeline.errors import DatasetError, EngineError, SieveError
 from pipeline.relief import let_go
@@ -38,7 +38,7 @@ class OnWorker:
     def __call__(self, shard: Any, *shared: Any) -> Any:
         """Call it."""
         worker = get_worker()
-        _run.untold += size_of(shard)
+        _run.untold += nonzeros_of(shard)
         if _run.untold >= WORTH_TELLING:
             _run.untold = 0
             worker.log_event(TOPIC, {"pass": _run.name, "shard": named(shard), "id": worker.id})

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.data.registry.registry import Entry, bundled, find, load_registry
+from pipeline.data.registry.registry import RegistryEntry, bundled, find_entry, load_registry
 from pipeline.errors import RegistryError
 
 
@@ -54,13 +54,13 @@ def test_every_set_of_the_paper_is_there() -> None:
     ],
 )
 def test_shape_and_positive_class(name: str, rows: int, features: int, positive: str | None) -> None:
-    entry = find(name)
+    entry = find_entry(name)
     assert (entry.rows, entry.features, entry.positive) == (rows, features, positive)
 
 
 @pytest.mark.parametrize(("stand_in", "real"), [("url-like", "url"), ("kdda-like", "kdd-a"), ("kddb-like", "kdd-b")])
 def test_a_stand_in_has_the_shape_of_the_real_set(stand_in: str, real: str) -> None:
-    made, downloaded = find(stand_in), find(real)
+    made, downloaded = find_entry(stand_in), find_entry(real)
     assert made.kind == "synthetic"
     assert (made.rows, made.features) == (downloaded.rows, downloaded.features)
     assert f"svmsieve datasets make {stand_in}" in made.note
@@ -73,7 +73,7 @@ def test_downloads_have_an_address_and_a_format() -> None:
 
 
 def test_csv_without_header_names_its_columns() -> None:
-    magic = find("magic")
+    magic = find_entry("magic")
     assert magic.features is not None
     assert len(magic.columns) == magic.features + 1
     assert magic.label_column == magic.columns[-1] == "class"
@@ -81,14 +81,14 @@ def test_csv_without_header_names_its_columns() -> None:
 
 def test_an_entry_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        find("dna").kind = "synthetic"  # type: ignore[misc]
+        find_entry("dna").kind = "synthetic"  # type: ignore[misc]
 
 
 def test_unknown_name_is_answered_with_close_ones() -> None:
     with pytest.raises(RegistryError, match=r"'gisete': did you mean gisette\? `svmsieve datasets list`"):
-        find("gisete")
+        find_entry("gisete")
     with pytest.raises(RegistryError, match=r"'zzzz': `svmsieve datasets list`"):
-        find("zzzz")
+        find_entry("zzzz")
 
 
 def test_own_file_by_environment_and_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,19 +97,19 @@ def test_own_file_by_environment_and_by_path(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("SVMSIEVE_DATASETS", str(ours))
     assert list(load_registry()) == ["ours"]
     assert list(load_registry(theirs)) == list(load_registry(str(theirs))) == ["theirs"]
-    assert find("theirs", theirs) == Entry(name="theirs", kind="synthetic", rows=3)
+    assert find_entry("theirs", theirs) == RegistryEntry(name="theirs", kind="synthetic", rows=3)
 
 
 def test_numbers_as_labels_become_text(tmp_path: Path) -> None:
     path = write(tmp_path / "d.yaml", "datasets:\n  a: {kind: download, positive: 3}\n")
-    assert find("a", path).positive == "3"
+    assert find_entry("a", path).positive == "3"
 
 
 def test_the_name_of_a_set_is_what_stands_there(tmp_path: Path) -> None:
     path = tmp_path / "d.yaml"
     write(path, "datasets:\n  no: {kind: download}\n  7:\n    kind: synthetic\n    note: |\n      two\n      lines\n")
     assert list(load_registry(path)) == ["no", "7"]
-    assert find("7", path).note == "two\nlines\n"
+    assert find_entry("7", path).note == "two\nlines\n"
 
 
 def test_what_entries_have_in_common_is_written_once(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_file_of_laughs_is_read_in_no_time(tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "d.yaml", "\n".join(levels) + "\ndatasets:\n  a: *l29\n")
     begin = time.process_time()
-    assert find("a", path).kind == "download"
+    assert find_entry("a", path).kind == "download"
     assert time.process_time() - begin < 2.0
 
 
@@ -201,7 +201,7 @@ def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_bundled_breast_cancer_is_standardised_and_offline() -> None:
-    x, y = bundled(find("breast_cancer"))
+    x, y = bundled(find_entry("breast_cancer"))
     assert x.shape == (569, 30)
     assert x.dtype == np.float64
     assert (y == 1).sum() == 357
@@ -210,8 +210,8 @@ def test_bundled_breast_cancer_is_standardised_and_offline() -> None:
 
 
 def test_a_constant_column_is_standardised_to_zero() -> None:
-    raw, _ = bundled(Entry(name="digits", kind="bundled"))
-    x, _ = bundled(Entry(name="digits", kind="bundled", transform="standardise"))
+    raw, _ = bundled(RegistryEntry(name="digits", kind="bundled"))
+    x, _ = bundled(RegistryEntry(name="digits", kind="bundled", transform="standardise"))
     constant = raw.std(axis=0) == 0
     assert constant.any()
     assert (x[:, constant] == 0).all()
@@ -220,4 +220,4 @@ def test_a_constant_column_is_standardised_to_zero() -> None:
 
 def test_only_bundled_sets_are_loaded() -> None:
     with pytest.raises(RegistryError, match=r"'dna' \(kind download\) is not in scikit-learn"):
-        bundled(find("dna"))
+        bundled(find_entry("dna"))

@@ -14,8 +14,8 @@ import pytest
 
 from pipeline.engine import local_cluster
 from pipeline.engine.engine import Engine
-from pipeline.engine.local_cluster import credentials_of, default_folder, down, find, up
-from pipeline.engine.member import Member, end, member, start
+from pipeline.engine.local_cluster import credentials_of, default_folder, end_cluster, find_cluster, start_cluster
+from pipeline.engine.member import Member, end, member, start_process
 from pipeline.errors import EngineError
 from tests.clusters import ROOT, until
 from tests.trained import command
@@ -28,8 +28,8 @@ def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     yield
     for folder in (default_folder(), tmp_path / "here"):
-        if find(folder):
-            down(folder)
+        if find_cluster(folder):
+            end_cluster(folder)
 
 
 def svmsieve(*words: str) -> subprocess.CompletedProcess:
@@ -92,14 +92,14 @@ def test_a_start_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
 
     def spied(arguments, environment, log):
         wrong = [*arguments, "--no-such-option"] if "distributed.cli.dask_worker" in arguments else arguments
-        started.append(start(wrong, environment, log))
+        started.append(start_process(wrong, environment, log))
         return started[-1]
 
-    monkeypatch.setattr(local_cluster, "start", spied)
+    monkeypatch.setattr(local_cluster, "start_process", spied)
     with pytest.raises(
         EngineError, match=r"not all of 2 workers .*; the end of worker-\d\.log: .*no-such-option"
     ) as caught:
-        up(tmp_path / "here", 2, 10**9)
+        start_cluster(tmp_path / "here", 2, 10**9)
     assert "\n" not in str(caught.value)
     assert len(started) == 3
     assert not any(each.alive() for each in started)
@@ -126,7 +126,7 @@ def test_only_the_process_that_was_started_is_ended():
 def test_a_process_that_does_not_listen_is_killed(tmp_path, monkeypatch):
     monkeypatch.setattr("pipeline.engine.member.SECONDS_TO_END", 0.5)
     deaf = "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.write(1, b'deaf'); signal.pause()"
-    started = start(["-c", deaf], os.environ, tmp_path / "log")
+    started = start_process(["-c", deaf], os.environ, tmp_path / "log")
     until(lambda: (tmp_path / "log").read_text() == "deaf")
     end([started])
     assert not started.alive()
@@ -138,16 +138,16 @@ def test_the_files_of_a_cluster_that_died_are_replaced(tmp_path, monkeypatch):
     folder.mkdir(mode=0o700)
     old = {"address": "tls://127.0.0.1:1", "members": [{"pid": os.getpid(), "began": "another boot:1"}]}
     (folder / "cluster.json").write_text(json.dumps(old | {"certificates": {"ca": "", "cert": "", "key": ""}}))
-    monkeypatch.setattr(local_cluster, "start", lambda *_: Member(os.getpid(), "ended"))
+    monkeypatch.setattr(local_cluster, "start_process", lambda *_: Member(os.getpid(), "ended"))
     with pytest.raises(EngineError, match="the scheduler does not start"):
-        up(folder, 1, 10**9)
+        start_cluster(folder, 1, 10**9)
     assert not list(folder.iterdir())
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(EngineError, match=r"thesis\.tex there is not part of a cluster; name another --dir"):
-        up(tmp_path, 1, 10**9)
+        start_cluster(tmp_path, 1, 10**9)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -171,7 +171,7 @@ def test_a_process_is_known_by_the_same_words_as_before_psutil(monkeypatch):
 
 def test_the_group_of_a_process_is_all_it_started_and_no_more(tmp_path):
     code = "import subprocess; child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); child.wait()"
-    leader = start(["-c", code], os.environ, tmp_path / "log")
+    leader = start_process(["-c", code], os.environ, tmp_path / "log")
     until(lambda: (tmp_path / "log").read_text().endswith("\n"))
     child = member(int((tmp_path / "log").read_text()))
     assert set(leader.group()) == {leader, child}

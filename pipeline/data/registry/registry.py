@@ -30,7 +30,7 @@ EXAMPLE = "write a mapping `datasets:` of names to entries, as in the datasets.y
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegistryEntry:
     """One data set of the registry; an empty text or None means that the file does not say."""
 
     name: str
@@ -50,7 +50,7 @@ class Entry:
     note: str = ""
 
 
-def find(name: str, path: str | Path | None = None) -> Entry:
+def find_entry(name: str, path: str | Path | None = None) -> RegistryEntry:
     """The entry called ``name``; an unknown name is answered with the closest known ones."""
     registry = load_registry(path)
     if name in registry:
@@ -60,7 +60,7 @@ def find(name: str, path: str | Path | None = None) -> Entry:
     raise RegistryError(f"no data set is called {name!r}: {hint}`svmsieve datasets list` shows all names")
 
 
-def load_registry(path: str | Path | None = None) -> dict[str, Entry]:
+def load_registry(path: str | Path | None = None) -> dict[str, RegistryEntry]:
     """All entries by name, from ``path``, else from $SVMSIEVE_DATASETS, else from the packaged file."""
     top = read_yaml(_locate(path), RegistryError, EXAMPLE, f"the path or {VARIABLE}")
     entries = top.section("datasets")
@@ -69,7 +69,7 @@ def load_registry(path: str | Path | None = None) -> dict[str, Entry]:
     return {name: _entry(entries, name) for name in entries.items}
 
 
-def bundled(entry: Entry) -> tuple[np.ndarray, np.ndarray]:
+def bundled(entry: RegistryEntry) -> tuple[np.ndarray, np.ndarray]:
     """The rows (float64) and labels of a set that scikit-learn carries, transformed as the entry asks."""
     if entry.kind != "bundled" or entry.name not in BUNDLED:
         raise RegistryError(
@@ -99,16 +99,16 @@ def _locate(path: str | Path | None) -> Path:
     return packaged if packaged.exists() else here.parents[3] / "datasets.yaml"
 
 
-def _entry(entries: Section, name: str) -> Entry:
+def _entry(entries: Section, name: str) -> RegistryEntry:
     """Check one entry field by field; the first fault is reported as file, line, entry, field, what to write."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise entries.error(brief(name), "the name of a data set has letters, digits, '.', '_' and '-'")
     found = entries.section(name, before=f"entry {name}, ")
     assert found is not None
-    found.only(*(field.name for field in fields(Entry) if field.name != "name"))
+    found.only(*(field.name for field in fields(RegistryEntry) if field.name != "name"))
     if "kind" not in found.items:
         raise found.error("kind", f"is missing; write one of {', '.join(KINDS)}")
-    entry = Entry(name=name, **{key: found.take(key, READERS.get(key, _words)) for key in found.items})
+    entry = RegistryEntry(name=name, **{key: found.take(key, READERS.get(key, _words)) for key in found.items})
     if entry.columns and entry.label_column not in entry.columns:
         raise found.error("label_column", "must be one of columns")
     return entry
