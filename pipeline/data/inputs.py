@@ -21,7 +21,7 @@ from pipeline.data.reading.base import Source
 from pipeline.data.reading.choose import FORMATS
 from pipeline.data.reading.files import FILE_SUFFIXES, expand, format_of, is_folder, size_of, status_of
 from pipeline.data.registry.fetch import cache_directory, fetch
-from pipeline.data.registry.registry import Entry, bundled, find, load_registry
+from pipeline.data.registry.registry import RegistryEntry, bundled, find_entry, load_registry
 from pipeline.data.shards.manifest import MANIFEST
 from pipeline.data.shards.shard import is_shard_name
 from pipeline.data.stores.located import is_url, located
@@ -44,7 +44,7 @@ def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Inp
         if "/" in name or "." in name:
             raise DataError("no such file; check the path", path=name)
         raise DataError("no such file, and no data set of that name; see svmsieve datasets list", path=name)
-    entry = find(name)
+    entry = find_entry(name)
     if entry.kind == "bundled":
         return ArraySource(name, partial(bundled, entry)), spec
     if entry.kind == "synthetic":
@@ -120,7 +120,7 @@ def is_shards(path: str) -> bool:
     return place.has(MANIFEST) or any(is_shard_name(name) for name in place.sizes())
 
 
-def _reading(spec: IngestSpec, entry: Entry) -> dict[str, object]:
+def _reading(spec: IngestSpec, entry: RegistryEntry) -> dict[str, object]:
     """Return how the registry says this file is read, as far as the user has not."""
     reading: dict[str, object] = {"format": entry.format} if spec.reading.format == "auto" else {}
     if entry.columns:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.nightly.yaml_lines import brief
 from pipeline.spec import SCORES
+from pipeline.yaml_values import brief
 
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+"
 _FORM = re.compile(rf"\s*(\w+)\s*(>=|>)\s*(?:(yesterday)\s*(?:([+-])\s*({_NUMBER}))?|({_NUMBER}))\s*")

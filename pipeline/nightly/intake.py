@@ -19,7 +19,7 @@ from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Note
 from pipeline.nightly.arrivals import Plan
 from pipeline.nightly.job import Job
-from pipeline.nightly.ledger import CORRUPT, EMPTY, INGESTED, RETIRED, UNREADABLE, Entry, Ledger
+from pipeline.nightly.ledger import CORRUPT, EMPTY, INGESTED, RETIRED, UNREADABLE, Ledger, LedgerEntry
 from pipeline.nightly.store import Store
 
 NO_FILES: dict[str, object] = {
@@ -60,7 +60,7 @@ class Intake:
             self.settle()
         self._compact()
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: LedgerEntry) -> None:
         """Append a file; one that cannot be read is entered as such and leaves the data set as it was."""
         self.ledger.adding = entry
         self.ledger.save()

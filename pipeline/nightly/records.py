@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.nightly.days import moment
-from pipeline.nightly.yaml_lines import brief
+from pipeline.yaml_values import brief
 
 VERSION = 2
 PUBLISHED, REFUSED, HELD, FAILED, NOTHING_NEW = "published", "refused", "held", "failed", "nothing new"

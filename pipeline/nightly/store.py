@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import JobError
-from pipeline.files import locked, one_line, remove_folder, replacing, sync_directory, write_json
+from pipeline.files import link_whole, locked, one_line, remove_folder, replacing, sync_directory, write_json
 from pipeline.nightly.days import now
 from pipeline.nightly.ledger import Ledger, open_ledger
 from pipeline.nightly.records import History, checked, is_night, read_history, strict, written
 from pipeline.nightly.summary import summary
-from pipeline.nightly.yaml_lines import brief
+from pipeline.yaml_values import brief
 
 _DISCARDED = ".discarded-"
 
@@ -84,11 +84,7 @@ class Store:
 
     def publish(self, name: str) -> None:
         """Let ``current`` point to a run, in one step."""
-        temporary = self.root / ".current"
-        temporary.unlink(missing_ok=True)
-        temporary.symlink_to(Path("runs") / name)
-        temporary.replace(self.current)
-        sync_directory(self.root)
+        link_whole(self.current, Path("runs") / name)
 
     def under_way(self) -> dict[str, Any] | None:
         """Return the night that was begun and not finished."""

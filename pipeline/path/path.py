@@ -26,10 +26,10 @@ from pipeline.errors import DataError, SpecError
 from pipeline.events import Listener, Note, StepProgress, silent
 from pipeline.maths.eps_grid import check_grid, has_ended, next_c
 from pipeline.maths.score import best
+from pipeline.meter import MemoryMeter
 from pipeline.path.c_range import Range
 from pipeline.path.judge import Judge
 from pipeline.path.linear import LinearSpace
-from pipeline.path.memory_meter import MemoryMeter
 from pipeline.path.space import Point, Space
 from pipeline.path.starts import Starts
 from pipeline.path.step import Start, Step, Stepper

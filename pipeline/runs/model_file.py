@@ -26,7 +26,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from pipeline.errors import RunError
-from pipeline.files import one_line
+from pipeline.files import atomic, one_line
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 
 KINDS: dict[str, type] = {
@@ -53,10 +53,8 @@ def write_model(
     w_alpha: np.ndarray | None = None,
     sync: bool = True,
 ) -> str:
-    """Write under a temporary name, force to disk if ``sync``, then rename; return the file's hash."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    with temporary.open("x+b") as stream:  # a new file, whatever link lay in wait
+    """Write a model, all at once, and force it to disk if ``sync``; return the file's hash."""
+    with atomic(path, sync) as stream:
         with _archive(stream) as archive:
             _write(archive, "c", np.float64, (), [np.float64(c).tobytes()])
             _write(archive, "n_features", np.int64, (), [np.int64(w.size).tobytes()])
@@ -68,13 +66,8 @@ def write_model(
             for name, verdict in (("zero_bits", ZERO), ("upper_bits", UPPER)):
                 bits = (np.packbits(part == verdict).tobytes() for _, part in _chunks(verdicts))
                 _write(archive, name, np.uint8, (-(-verdicts.size // 8),), bits)
-        if sync:
-            stream.flush()
-            os.fsync(stream.fileno())
         stream.seek(0)  # the archive's writer goes back and forth: the bytes cannot be hashed as they are written
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    temporary.replace(path)
-    return digest
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.data.dataset import Dataset
-from pipeline.data.shards.digest import Lanes, join, lanes_of
+from pipeline.data.shards.digest import Lanes, join_digests, lanes_of
 from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.spec import PathSpec
 
@@ -36,7 +36,7 @@ def _follow_each_other(shards: list[tuple[Lanes, int]], lanes: Lanes, rows: int)
         while count < rows and end < len(shards):
             count += shards[end][1]
             end += 1
-        if count == rows and join(shards[first:end]) == lanes:
+        if count == rows and join_digests(shards[first:end]) == lanes:
             return True
     return False
 

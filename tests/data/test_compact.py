@@ -187,7 +187,7 @@ def test_killed_at_every_operation_on_files(out, tmp_path):
 
 def test_an_append_costs_the_same_however_many_shards_there_are(tmp_path, monkeypatch):
     """Counted, not timed: lines of the manifest that are read or made, shards that are looked at."""
-    from pipeline.data import manifest, mapping, shard  # noqa: PLC0415
+    from pipeline.data.shards import manifest, mapping, shard  # noqa: PLC0415
 
     (tmp_path / "few.svm").write_text("1 1:1\n-1 2:1\n" * 2)
     out, counts = tmp_path / "out", {"read": 0, "made": 0, "looked at": 0}
@@ -199,8 +199,8 @@ def test_an_append_costs_the_same_however_many_shards_there_are(tmp_path, monkey
 
         return call
 
-    monkeypatch.setattr(shard, "checked", counted("read", shard.checked))
-    monkeypatch.setattr(manifest, "checked", counted("read", manifest.checked))
+    monkeypatch.setattr(shard, "fitting", counted("read", shard.fitting))
+    monkeypatch.setattr(manifest, "fitting", counted("read", manifest.fitting))
     monkeypatch.setattr(shard.ShardInfo, "to_json", counted("made", shard.ShardInfo.to_json))
     monkeypatch.setattr(mapping, "regular", counted("looked at", mapping.regular))
     costs = []

@@ -74,7 +74,7 @@ def lanes_of(text: str) -> Lanes:
     return int(text[:16], 16), int(text[16:], 16)
 
 
-def join(parts: list[tuple[Lanes, int]]) -> Lanes:
+def join_digests(parts: list[tuple[Lanes, int]]) -> Lanes:
     """Join the digests of consecutive parts, each given with its number of rows."""
 
     def append(left: Lanes, right: tuple[Lanes, int]) -> Lanes:
@@ -87,6 +87,6 @@ def join(parts: list[tuple[Lanes, int]]) -> Lanes:
 
 def fingerprint(parts: list[tuple[Lanes, int]], n_features: int) -> str:
     """Return the fingerprint of a whole data set."""
-    first, second = join(parts)
+    first, second = join_digests(parts)
     n_rows = sum(rows for _, rows in parts)
     return hashlib.sha256(f"svmsieve {n_rows} {n_features} {first:016x} {second:016x}".encode()).hexdigest()

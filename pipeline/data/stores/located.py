@@ -31,15 +31,15 @@ def is_url(path: str) -> bool:
     return "://" in path
 
 
-def located(path: str) -> Store | Path:
+def located(path: str) -> RemoteStore | Path:
     """Return what a path or URL names: a store, or a directory of this machine (``file://`` is one)."""
     if not is_url(path):
         return Path(path).absolute()
-    store = Store(path)
+    store = RemoteStore(path)
     return Path(store.inner) if "file" in store.protocols else store
 
 
-class Store:
+class RemoteStore:
     """A directory of objects behind a URL; as text it is the URL for people, without credentials."""
 
     def __init__(self, url: str) -> None:
