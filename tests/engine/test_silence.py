@@ -117,4 +117,4 @@ def test_a_worker_over_its_memory_limit_before_any_shard(tmp_path, monkeypatch):
         alone.add_worker(nanny=True, options=["--memory-limit", "400MB"])
         with Engine(alone.address) as engine, pytest.raises(EngineError, match=expected):
             engine.backend.neighbours.all = False
-            engine.reduce(waiting, range(6), added, np.ones(6), "")
+            engine.reduce(waiting, range(6), added, np.ones(6), str(tmp_path))
