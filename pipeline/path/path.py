@@ -13,9 +13,9 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -38,7 +38,9 @@ from pipeline.path.certify import Certifier, Point
 from pipeline.path.memory_meter import MemoryMeter
 from pipeline.path.starts import Starts
 from pipeline.path.step import Clock, Step, Stepper
+from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import Run, StepView, open_run
+from pipeline.runs.records import Scores, StepRecord
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import said_of_seen
@@ -71,38 +73,17 @@ def run_path(
     projection = project(data.n_rows, data.n_features, spec.memory, where.workers, processes, where.in_process)
     if engine.pinned is not None:
         engine.pinned.reserve(projection.on_worker(entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows))
-    about = describe_data(data) | ({"validation": validation.fingerprint} if validation else {})
-    if references:
-        about["reference"] = [{"c": r.c, "fingerprint": r.fingerprint, "model": r.model.digest()} for r in references]
+    others = tuple(ReferenceRecord(each.c, each.fingerprint, each.model.digest()) for each in references)
+    about = DataRecord.of(data, validation, others)
     if validation is not None:
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
-        if seen := said_of_seen({"data": about, "spec": spec.to_json()}, validation):
+        if seen := said_of_seen(about, spec, validation):
             listen(Note(f"{validation.path}: {seen}"))
     with writing(out, spec, about, versions()) as writer:
-        if writer.header["status"] != "finished":
+        if not writer.header.is_finished:
             with MemoryMeter() as meter, threadpool_limits(limits=1):  # more BLAS threads, other bits
                 PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter)
     return open_run(out)
-
-
-def describe_data(data: Dataset) -> dict[str, Any]:
-    """Return what run.json says of the data."""
-    return {
-        "path": data.path,
-        "fingerprint": data.fingerprint,
-        "rows": data.n_rows,
-        "features": data.n_features,
-        "nnz": data.nnz,
-        "bias": data.bias,
-        "labels": {
-            "negative": list(data.labels.negative),
-            "positive": list(data.labels.positive),
-            "one_against_rest": data.labels.one_against_rest,
-        },
-        "columns": None if data.columns is None else list(data.columns),
-        "index_base": data.index_base,
-        "shards": [[shard.digest, shard.n_rows] for shard in data.shards],
-    }
 
 
 def versions() -> dict[str, str]:
@@ -139,16 +120,16 @@ class PathRun:
                 self._walk()
             finally:
                 self.working.release()
-        found = [step.get("scores") for step in self.writer.steps]
+        found = [step.scores for step in self.writer.steps]
         self._mention_what_is_not_defined(found)
-        earlier = self.writer.header.get("seconds", 0.0)
+        earlier = self.writer.header.seconds or 0.0
         self.writer.finish(
             best_step=best(found, self.spec.select),
             peak_memory=meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,
         )
 
-    def _mention_what_is_not_defined(self, found: list[dict[str, float | None] | None]) -> None:
+    def _mention_what_is_not_defined(self, found: list[Scores | None]) -> None:
         name = self.spec.select.replace("_", " ")
         if any(found) and best(found, self.spec.select) is None:
             self.listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))
@@ -168,14 +149,13 @@ class PathRun:
         self.stepper = Stepper(arrays, self.certifier, solver, spec)
         self.starts = Starts(self.certifier, self.writer, spec, self.references)
         self.cost_sum: np.ndarray | None = None
-        if "c_min" not in self.writer.header:
+        if self.writer.header.class_weights is None:  # nor is C_min known: both are written at once
             self.cost_sum = row_sum(self.engine, data, arrays.costs)
             (f,) = arrays.need_products(1)
             products(self.engine, data, [self.cost_sum], [f])
             found = c_min(f[arrays.costs > 0], doubt_of(arrays.costs, arrays.norms))
-            facts = {"c_min": found if math.isfinite(found) else None, "class_weights": arrays.class_weights}
-            self.writer.update(**facts)
-        self.c_min = self.writer.header["c_min"] or math.inf
+            self.writer.update(c_min=found if math.isfinite(found) else None, class_weights=arrays.class_weights)
+        self.c_min = self.writer.header.c_min or math.inf
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
         allowed.check(self._grid() or [min(self.c_min, spec.c_max), spec.c_max])
@@ -249,18 +229,15 @@ class PathRun:
             point = self._first_point(c)
         self.arrays.verdicts[:] = KEEP
         facts = self.stepper.facts(point, point, Counter(), begun)
-        facts |= {"working_set": 0, "rounds": 0, "solver": "closed form", "seconds": clock.seconds()}
-        facts |= {"theta": Outlook().theta, "error": None}
-        return Step(point, Outlook(), facts)
+        return Step(point, Outlook(), replace(facts, seconds=clock.seconds()))
 
     def _write(self, step: Step) -> None:
-        point, facts = step.point, dict(step.facts)
-        facts["scores"] = self._scores(point)
+        point, facts = step.point, replace(step.facts, scores=self._scores(step.point))
         apart = None if point.w_alpha is point.w else point.w_alpha
         line = self.writer.append(facts, point.w, point.alpha, self.arrays.verdicts, apart)
         self._report(line, done=True)
 
-    def _scores(self, point: Point) -> dict[str, float | None] | None:
+    def _scores(self, point: Point) -> Scores | None:
         """Score the rows left out of training, or the validation data."""
         if self.validation is not None:
             f = np.empty(self.validation.n_rows)
@@ -273,20 +250,20 @@ class PathRun:
         held = self.arrays.held_out()
         return scores(point.margins[held], self.arrays.labels[held])
 
-    def _report(self, facts: dict[str, Any], done: bool = False) -> None:
-        first, top = min(self.c_min, facts["c"]), self._top()
-        share = math.log(facts["c"] / first) / math.log(top / first) if top > first > 0 else 1.0
+    def _report(self, facts: StepRecord, done: bool = False) -> None:
+        first, top = min(self.c_min, facts.c), self._top()
+        share = math.log(facts.c / first) / math.log(top / first) if top > first > 0 else 1.0
         self.listen(
             StepProgress(
                 step=len(self.writer.steps) - done,
-                c=facts["c"],
+                c=facts.c,
                 share=share,
-                screened=1 - facts["survivors"] / max(1, facts["n_rows"]),
-                working_set=facts["working_set"],
-                relative_gap=facts["relative_gap"],
-                passes=facts["passes"],
+                screened=1 - facts.survivors / max(1, facts.n_rows),
+                working_set=facts.working_set,
+                relative_gap=facts.relative_gap,
+                passes=facts.passes,
                 done=done,
-                scores=facts.get("scores"),
+                scores=facts.scores,
             )
         )
 

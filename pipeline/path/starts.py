@@ -37,11 +37,11 @@ class Starts:
     def resumed(self, listen: Listener) -> Point:
         """Return the last finished step's point, from its model and one pass."""
         facts, model = self.writer.steps[-1], self.writer.model(len(self.writer.steps) - 1)
-        listen(Note(f"continuing after step {facts['step']} (C = {facts['c']:.6g})"))
+        listen(Note(f"continuing after step {facts.step} (C = {facts.c:.6g})"))
         w = model.w()
         model.alpha(self.certifier.arrays.change_alpha())
         apart = model.w_alpha()
-        point = self.certifier.point(facts["c"], w, w if apart is None else apart, facts["drift"])
+        point = self.certifier.point(facts.c, w, w if apart is None else apart, facts.drift)
         if self._came_from_the_step_before():
             self._margins_again(self.writer.model(len(self.writer.steps) - 2))
         return point
@@ -50,23 +50,23 @@ class Starts:
         """Return what the last step has taught for a step from there."""
         facts = self.writer.steps[-1]
         if self._came_from_the_step_before():
-            return Outlook(facts["theta"], facts["error"], facts["c_ref"])
-        return Outlook(facts["theta"])
+            return Outlook(facts.theta, facts.error, facts.c_ref)
+        return Outlook(facts.theta)
 
     def _outlook_from(self, reference: StepView) -> Outlook:
         """Return what the last step from a reference has taught: in this run, or in the reference's own."""
         if self.writer.steps and not self._came_from_the_step_before():
             facts = self.writer.steps[-1]
-        elif reference.c_ref in [each["c"] for each in reference.data.get("reference", ())]:
-            facts = reference.facts
+        elif reference.c_ref in [each.c for each in reference.data.reference]:
+            facts = reference
         else:
             return Outlook()
-        return Outlook(facts["theta"], facts["error"])
+        return Outlook(facts.theta, facts.error)
 
     def _came_from_the_step_before(self) -> bool:
         """Whether the last step started from the one before it."""
         steps = self.writer.steps
-        return len(steps) > 1 and bool(steps[-2]["c"] == steps[-1]["c_ref"])
+        return len(steps) > 1 and steps[-2].c == steps[-1].c_ref
 
     def _margins_again(self, model: StoredModel) -> None:
         """Write the margins of an earlier point to ``before``, with the bits they had.

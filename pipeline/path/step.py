@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from pipeline.maths.rounding import UNIT
 from pipeline.maths.verdicts import UPPER, ZERO
 from pipeline.maths.working_set import Outlook, classify, expect, gap_outside, surprise
 from pipeline.path.certify import Certifier, Point, Proof
+from pipeline.runs.records import StepRecord
 from pipeline.spec import PathSpec
 from pipeline.working.solver import Pair, RowSolver
 from pipeline.working.state import RowArrays
@@ -40,7 +41,7 @@ class Step:
 
     point: Point
     outlook: Outlook
-    facts: dict[str, object]
+    facts: StepRecord
 
 
 class Stepper:
@@ -55,7 +56,7 @@ class Stepper:
         c: float,
         outlook: Outlook,
         enough: Callable[[Point], bool],
-        report: Callable[[dict[str, object]], None],
+        report: Callable[[StepRecord], None],
     ) -> Step:
         """Go from a point to C = ``c``. ``enough`` may ask for a smaller gap than ``tol`` (see ``next_c``)."""
         clock = Clock()
@@ -78,7 +79,7 @@ class Stepper:
             found = point.certificate
             if found.primal > 0:
                 outlook = outlook.after_pass(outside / (tol * found.primal))
-            facts = self.facts(ref, point, counts, begun) | {"working_set": largest, "rounds": round_ + 1}
+            facts = replace(self.facts(ref, point, counts, begun), working_set=largest, rounds=round_ + 1)
             if found.relative_gap <= tol:
                 if enough(point):
                     break
@@ -93,8 +94,8 @@ class Stepper:
             raise _stalled(found, tol, f"after {MOST_ROUNDS} rounds")
         self.arrays.verdicts[:] = verdicts
         outlook = Outlook(outlook.theta, self._surprise(point), ref.c)
-        facts |= {"solver": solvers.most_common(1)[0][0], "seconds": clock.seconds()}
-        return Step(point, outlook, facts | {"theta": outlook.theta, "error": outlook.error})
+        facts = replace(facts, solver=solvers.most_common(1)[0][0], seconds=clock.seconds())
+        return Step(point, outlook, replace(facts, theta=outlook.theta, error=outlook.error))
 
     def _certified(self, c: float, pair: Pair, tol: float) -> Point:
         """Certify a pair, or (1 + delta) w with its alpha, where float64 keeps rows that are on the margin inside it.
@@ -178,8 +179,8 @@ class Stepper:
         """Return the passes so far, and the nonzeros read besides."""
         return self.certifier.passes, self.solver.working.host.read
 
-    def facts(self, ref: Point, point: Point, counts: Counter[int], begun: tuple[int, int]) -> dict[str, object]:
-        """Return what ``steps.jsonl`` says of a point; ``begun`` is what had been read before it."""
+    def facts(self, ref: Point, point: Point, counts: Counter[int], begun: tuple[int, int]) -> StepRecord:
+        """Return what ``steps.jsonl`` says of a point, as one in closed form; ``begun``: what had been read before."""
         rows, all_alpha = self.arrays, point.alpha
         free = upper = 0
         for part in rows.chunks():
@@ -188,22 +189,28 @@ class Stepper:
             upper += int(np.count_nonzero((alpha == u) & (u > 0.0)))
         read = (self.solver.working.host.read - begun[1]) / max(1, self.certifier.data.nnz)
         found = point.certificate
-        return {
-            "c": point.c,
-            "c_ref": ref.c,
-            "rule": self.spec.rule,
-            "n_rows": rows.trained,
-            "screened_zero": counts[ZERO],
-            "screened_upper": counts[UPPER],
-            "survivors": rows.trained - counts[ZERO] - counts[UPPER],
-            "passes": self.certifier.passes - begun[0] + read,
-            "primal": found.primal,
-            "dual": found.dual,
-            "relative_gap": found.relative_gap,
-            "n_free": free,
-            "n_upper": upper,
-            "drift": point.drift,
-        }
+        return StepRecord(
+            c=point.c,
+            c_ref=ref.c,
+            rule=self.spec.rule,
+            solver="closed form",
+            n_rows=rows.trained,
+            screened_zero=counts[ZERO],
+            screened_upper=counts[UPPER],
+            survivors=rows.trained - counts[ZERO] - counts[UPPER],
+            working_set=0,
+            rounds=0,
+            passes=self.certifier.passes - begun[0] + read,
+            primal=found.primal,
+            dual=found.dual,
+            relative_gap=found.relative_gap,
+            n_free=free,
+            n_upper=upper,
+            drift=point.drift,
+            theta=Outlook().theta,
+            error=None,
+            seconds={},
+        )
 
 
 class Progress:

@@ -116,7 +116,7 @@ def test_from_python_by_run_and_by_step(made, inline):
 
 def test_the_best_step_counts_unless_c_is_given(made):
     means = [{"accuracy": accuracy} for accuracy in (0.5, 0.9, 0.7)]
-    run = Run(made.run.path, made.run.header | {"cv_scores": means}, made.run.steps)
+    run = Run(made.run.path, made.run.header.changed(cv_scores=means), made.run.steps)
     assert (model_of(run).step, model_of(run).c) == (1, 0.1)
     np.testing.assert_array_equal(model_of(run).w, made.run.steps[1].w)
     assert model_of(run, 0.01).step == 0
