@@ -423,7 +423,7 @@ def test_scores_on_validation_data(made, tmp_path):
 def unsealed(run, **changes):
     """Change run.json by hand; None removes a key."""
     header = json.loads((run / "run.json").read_text()) | changes
-    (run / "run.json").write_text(json.dumps({k: v for k, v in header.items() if v is not None}))
+    (run / "run.json").write_text(json.dumps({k: v for k, v in header.items() if k not in changes or v is not None}))
 
 
 @pytest.mark.parametrize(
