@@ -26,7 +26,6 @@ import numpy as np
 
 from pipeline.errors import SpecError
 from pipeline.jit import inline, kernel
-from pipeline.maths.problem import check_feasible
 from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, dot_error, down, gamma, nearest, product_error, up
 from pipeline.maths.slack import Near
 
@@ -92,6 +91,14 @@ def sums_of(
         reach * wider + tiny,
         blurred,
     )
+
+
+def check_feasible(alpha: np.ndarray, costs: np.ndarray, c: float) -> None:
+    """Raise ValueError unless 0 <= alpha_i <= C c_i: an infeasible alpha certifies nothing."""
+    outside = np.flatnonzero(~((alpha >= 0) & (alpha <= c * costs)))
+    if outside.size:
+        i = int(outside[0])
+        raise ValueError(f"alpha[{i}] = {alpha[i]:.17g} is outside [0, {c * costs[i]:.17g}]; clip it before certifying")
 
 
 @inline

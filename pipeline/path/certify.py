@@ -21,13 +21,13 @@ import numpy as np
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
-from pipeline.maths import rules
 from pipeline.maths.ball import drift_of_sum
 from pipeline.maths.certificate import BLURRED, NO_ROWS, Certificate, Sums, sums_of
+from pipeline.maths.certified_pair import CertifiedPair, certified_pair
 from pipeline.maths.eps_grid import Reach
-from pipeline.maths.regions import Region, region
+from pipeline.maths.region import Region
 from pipeline.maths.rounding import LEAST_NORMAL, UNIT, product_error, root, square
-from pipeline.maths.rules import Reference
+from pipeline.maths.rules import rule_named
 from pipeline.maths.slack import Near
 from pipeline.passes.products import certifying_products
 from pipeline.working.rows import WorkingRows
@@ -44,8 +44,7 @@ class Point:
     w: np.ndarray
     w_alpha: np.ndarray
     drift: float
-    reference: Reference
-    signs_cost: float | None
+    reference: CertifiedPair
     arrays: RowArrays
     changed: int
     written: int
@@ -94,7 +93,7 @@ class Point:
 
     def proof(self, c: float, rule: str) -> Proof:
         """Return what ``rule`` proves about the rows at C = ``c``."""
-        return Proof(self, region(self.reference, c, rule, self.signs_cost))
+        return Proof(self, rule_named(rule).region(self.reference, c))
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class Certifier:
 
     def __init__(self, engine: Engine, data: Dataset, arrays: RowArrays, working: WorkingRows, rule: str) -> None:
         self.engine, self.data, self.arrays, self.working = engine, data, arrays, working
-        self.with_signs = rule in ("bt2", "it")
+        self.with_signs = rule_named(rule).needs_signs
         used = ((arrays.costs[p], arrays.costs[p] > 0.0) for p in arrays.chunks())
         self.least_cost = min(float(costs.min(initial=np.inf, where=some)) for costs, some in used)
         self.passes = 0
@@ -135,11 +134,10 @@ class Certifier:
         if signs is not None:
             vectors.append(signs[0])
         sums = self._pass(c, vectors, root(square(w)) * SAFE)
-        ref = rules.reference(c, sums, w, None if w is w_alpha else w_alpha, drift)
+        ref = certified_pair(c, sums, w, None if w is w_alpha else w_alpha, drift)
         if signs is not None:
-            ref = ref.with_vector(signs[0], vectors[:-1], signs[2])
-        cost = None if signs is None else signs[1]
-        return Point(c, w, w_alpha, drift, ref, cost, rows, rows.changed, rows.written)
+            ref = ref.with_signs(signs[0], vectors[:-1], signs[2], signs[1])
+        return Point(c, w, w_alpha, drift, ref, rows, rows.changed, rows.written)
 
     def _pass(self, c: float, vectors: list[np.ndarray], w_norm: float) -> Sums:
         """Multiply all rows, and add up what they contribute, some shards at a time."""

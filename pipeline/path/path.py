@@ -42,6 +42,7 @@ from pipeline.runs.directory import Run, StepView, open_run
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import said_of_seen
+from pipeline.solve import solver_named
 from pipeline.spec import PathSpec
 from pipeline.working.held import ROW_BYTES, entry_bytes
 from pipeline.working.host import LocalHost, RowHost
@@ -158,8 +159,7 @@ class PathRun:
         if spec.holdout and arrays.trained == arrays.n_rows:
             problem = f"holdout {spec.holdout:g} leaves none of the {arrays.n_rows:,} rows out; raise --holdout"
             raise DataError(problem, path=data.path)
-        if spec.solver == "liblinear" and _uneven(arrays):
-            raise SpecError("LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton")
+        solver_named(spec.solver).check_costs(arrays.costs)
         self.arrays, allowed = arrays, Range(arrays)
         allowed.check(step.c for step in self.references)
         self.working = WorkingRows(self._host(), arrays, self.projection.working_set)
@@ -289,8 +289,3 @@ class PathRun:
                 scores=facts.get("scores"),
             )
         )
-
-
-def _uneven(arrays: RowArrays) -> bool:
-    used = arrays.costs[arrays.costs > 0]
-    return bool(used.size and used.max() > used.min())

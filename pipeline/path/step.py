@@ -20,6 +20,7 @@ import numpy as np
 from pipeline.errors import SolverError
 from pipeline.maths.certificate import Certificate
 from pipeline.maths.rounding import UNIT
+from pipeline.maths.rules import rule_named
 from pipeline.maths.verdicts import UPPER, ZERO
 from pipeline.maths.working_set import Outlook, classify, expect, gap_outside, surprise
 from pipeline.path.certify import Certifier, Point, Proof
@@ -163,7 +164,7 @@ class Stepper:
     def _screen_again(self, point: Point, outlook: Outlook) -> None:
         """Add to the working set, if it fits, what the point's own ball leaves open or shows on the wrong side."""
         before = self.arrays.chosen.copy()
-        rule = "none" if self.spec.rule == "none" else "gap"
+        rule = rule_named(self.spec.rule).at_its_own_c
         self._screen(point, point.c, outlook, rule, point.margins)
         before |= self.arrays.chosen
         if self.solver.working.fits(before):

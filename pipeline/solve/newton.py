@@ -19,6 +19,8 @@ import time
 
 import numpy as np
 
+from pipeline.budget import COPIES_NEWTON
+from pipeline.solve.contract import Solver
 from pipeline.solve.newton_kernel import line_search, proximal_alpha
 from pipeline.solve.newton_system import Systems
 from pipeline.solve.reduced import ReducedProblem, Solution, gap_terms
@@ -126,3 +128,29 @@ class _Newton:
     def _ended(self, outcome: str, detail: str = "") -> Solution:
         gap, w, alpha = self.best
         return Solution(alpha, w, gap, outcome, self.steps, "newton", detail)
+
+
+def newton_bytes(held: int) -> int:
+    """Return what newton's scaled, transposed and multiplied copies of ``held`` bytes of rows take beside them."""
+    return int((COPIES_NEWTON - 1) * held)
+
+
+class Newton(Solver):
+    """newton; it has nothing to shrink."""
+
+    name = "newton"
+
+    def bytes_beside(self, problem: ReducedProblem, held: int) -> int:
+        """Count its copies."""
+        del problem
+        return newton_bytes(held)
+
+    def run(
+        self, problem: ReducedProblem, start: np.ndarray | None, target_gap: float, shrink: bool = True
+    ) -> Solution:
+        """Solve."""
+        del shrink
+        return solve_newton(problem, start, target_gap)
+
+
+SOLVER = Newton()
