@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.jit import inline, kernel
 from pipeline.maths.rounding import UNIT, gamma, product_error
 
-NEAR = 2.0**26
+NEAR = 2.0**26  # roundings: in rows further off the margin, half of a slack's 53 digits are right as they are
 _SPLIT = 2.0**27 + 1.0  # Dekker's and Veltkamp's: cuts 53 bits into 26 and 26 and a sign
 
 

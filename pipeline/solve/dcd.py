@@ -27,15 +27,20 @@ from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import rows_of
 from pipeline.solve.subspace_kernel import scale_free, settle, sweeps
 
-NONZEROS_A_CALL = 2_000_000
-MOST_SWEEPS, MOST_A_BURST, LEAST_A_BURST = 1_000_000, 10, 50_000  # the last in nonzeros: calls cost time, too
-MOST_QUIET, LEAST_CAUTION = 20, 1e-3
+# Measured, in nonzeros of sparse rows (``python -m tests.bench.calibrate``):
+DENSE_VALUE = 0.25  # what a value of a dense row costs
+NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and subspace steps cost besides nonzeros
+# Plain choices (``python -m tests.bench.choices``: what a path takes with some of them halved and doubled):
+NONZEROS_A_CALL = 2_000_000  # a few milliseconds: how late Ctrl-C and the clock may be
+MOST_SWEEPS = 1_000_000  # for ever
+MOST_A_BURST, LEAST_A_BURST = 10, 50_000  # sweeps; nonzeros, of which a call from Python must have some
+MOST_QUIET = 20  # bursts without a lower estimate: then the exact gap is computed
+FIRST_CAUTION, LEAST_CAUTION = 0.7, 1e-3  # of the target: an estimate as small as that promises it
 FIRST_STEP = 4  # sweeps up to the first subspace step: before that, many rows change sides
 DEAR_STEP, LATE_STEP = 0.5, 12  # where a step costs more than so many sweeps it comes later
-DENSE_SHARE = 0.25  # what a value of a dense row costs, in nonzeros of sparse ones
-NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and steps cost besides nonzeros, in nonzeros
 LOOK_AGAIN, LEAST_WORK = 0.1, 10.0  # the estimate is checked once it has fallen so far, after so many passes' work
 MOST_HOLLOW = 12  # looks in a row at which neither gap nor dual is better: rounding, or a target out of reach
+BETTER_GAP, BETTER_DUAL = 0.98, 1e-3  # better is: a gap of so many times the best, a dual higher by so many gaps
 
 
 def solve_dcd(
@@ -75,7 +80,7 @@ class Descent:
         self.scratch = (np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros((3, 3)), np.zeros(3))
         self.sweeps, self.work, self.n_free = 0, 0.0, 0
         self.next_scaling = 0 if alpha.any() else 2
-        self.caution, self.gap, self.looked, self.lowest, self.quiet = 0.7, np.inf, 0.0, np.inf, 0
+        self.caution, self.gap, self.looked, self.lowest, self.quiet = FIRST_CAUTION, np.inf, 0.0, np.inf, 0
         self.best_gap, self.best_dual, self.hollow = np.inf, -np.inf, 0
 
     @property
@@ -109,7 +114,7 @@ class Descent:
     def _take_note(self, gap: float) -> None:
         """Count the looks since gap or dual value were better by their share; the gap goes up and down meanwhile."""
         dual = float(self.duals["alpha"].sum()) - float(self.w @ self.w) / 2
-        better = gap < 0.98 * self.best_gap or dual > self.best_dual + 1e-3 * gap
+        better = gap < BETTER_GAP * self.best_gap or dual > self.best_dual + BETTER_DUAL * gap
         self.hollow = 0 if better else self.hollow + 1
         self.best_gap, self.best_dual = min(self.best_gap, gap), max(self.best_dual, dual)
 
@@ -131,7 +136,7 @@ class Descent:
             self.next_scaling = 2 * self.sweeps + 2
         n, d = self.problem.z.shape
         before, length = float(self.order[2][0]), self.problem.row_length
-        length = (length if self.problem.is_sparse else DENSE_SHARE * length) + NONZEROS_A_ROW
+        length = (length if self.problem.is_sparse else DENSE_VALUE * length) + NONZEROS_A_ROW
         sweep = before * length + 1
         price = (before * STEP_A_ROW + d * STEP_A_FEATURE) / sweep
         if self.sweeps == 0 and price > DEAR_STEP:

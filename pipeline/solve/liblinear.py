@@ -27,10 +27,10 @@ from pipeline.solve.contract import Solver
 from pipeline.solve.newton import newton_bytes
 from pipeline.solve.reduced import ReducedProblem, Solution
 
-DELTA = 1e-6
-NODE_BYTES = 16
+DELTA = 1e-6  # a plain choice: Q is off by its square, 1e-12
+NODE_BYTES = 16  # struct feature_node of linear.h: an int and a double, aligned
 UNEVEN = "LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton"
-CAP = 300
+CAP = 300  # of its dual solvers' sweeps, in linear.cpp
 _LOCK = threading.Lock()
 
 

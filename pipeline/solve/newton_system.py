@@ -15,9 +15,9 @@ from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, product
 from pipeline.solve.reduced import Matrix, ReducedProblem
 from pipeline.solve.rows import rows_of
 
-DIRECT_SIZE = 2500
-CG_STEPS, CG_TOLERANCE = 300, 1e-3
-FLOP = 0.03  # what a step of Cholesky's costs, in additions to a sparse product
+DIRECT_SIZE = 2500  # a plain choice: a matrix of 50 MB, and half a second of Cholesky's
+CG_STEPS, CG_TOLERANCE = 300, 1e-3  # plain choices: a direction for a line search need not be good
+FLOP = 0.03  # what a step of Cholesky's costs, in additions to a sparse product; measured (tests.bench.calibrate)
 
 
 class Systems:
