@@ -38,7 +38,7 @@ from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import mean_square
 from pipeline.solve.timing import descent_seconds, newton_seconds
 
-# Chosen by replaying some 200 recorded solves (see above):
+# Chosen by replaying some 200 recorded solves (see above); ``python -m tests.bench.choices`` halves and doubles them:
 FIRST_LOOK, FIRST_LOOK_AT_CG, PROMISE, PATIENCE = 0.06, 0.3, 2.0, 1.5
 # Plain choices:
 FEWEST_BURSTS = 3  # before a rate is believed

@@ -11,7 +11,7 @@ import scipy.linalg.lapack
 import scipy.sparse as sp
 
 from pipeline.solve.dcd_kernel import add_rows
-from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, products
+from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, margins
 from pipeline.solve.reduced import Matrix, ReducedProblem
 from pipeline.solve.rows import rows_of
 
@@ -32,7 +32,7 @@ class Systems:
         if not self.problem.is_sparse:
             return np.asarray(self.z @ w, dtype=np.float64)
         out = np.empty(self.z.shape[0])
-        products(self.rows, w, out)
+        margins(self.rows, w, out)
         return out
 
     def combine(self, alpha: np.ndarray) -> np.ndarray:
