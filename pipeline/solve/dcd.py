@@ -11,7 +11,7 @@ and two halves on two cores took more sweeps, not fewer (tests/bench/orders.py).
 
 The stop rule is the gap itself: the sum of the gap terms met during a sweep estimates it for free, and when that is
 small enough w is summed afresh, the exact gap is computed over all rows, and the rows set aside come back if it is
-still too large. The answer's w is w_alpha. (The best point on its ray, s w_alpha, was tried and removed: on eps-paths it
+still too large. The answer's w is w_alpha. (The best point on its ray, s w_alpha, was tried and removed: along paths it
 saved -3 to 15 % of the visits, and cost a second vector in every pass that certifies it and now and then a round.)
 """
 
