@@ -23,7 +23,7 @@ from pathlib import Path
 from pipeline.errors import BudgetError
 
 # Measured (``python -m tests.bench.calibrate``; tests/path/test_memory.py holds a run to the sum of all these):
-BASE = 200_000_000  # a process after a small path: 126 MB, 178 MB where it had to compile
+BASE = 200_000_000  # a process after a small path: 126 MB; 178 to 209 MB where it had to compile
 WORKER = 160_000_000  # the same of a process that makes passes only
 # Counted in the code:
 VECTORS = 11  # w and w_alpha of the last point and of this one, the signs', the fold, dcd's four, one being written
