@@ -27,7 +27,8 @@ from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import rows_of
 from pipeline.solve.subspace_kernel import scale_free, settle, sweeps
 
-# Measured, in nonzeros of sparse rows (``python -m tests.bench.calibrate``):
+# Measured, in nonzeros of sparse rows (``python -m tests.bench.calibrate``; on a busy machine, whose cache others fill,
+# dense values came out at 0.5 to 1.2, a row at 11 to 15, a step at 4 to 39 a row and 4 to 5 a feature):
 DENSE_VALUE = 0.25  # what a value of a dense row costs
 NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and subspace steps cost besides nonzeros
 # Plain choices. With FIRST_CAUTION, FIRST_STEP, LOOK_AGAIN or LEAST_WORK halved or doubled, paths on four data sets

@@ -3,7 +3,7 @@
 The constants turn operations into seconds of one machine of 2026; what matters is their ratios. They were measured one
 by one: a visit of dcd per nonzero, rows and features of a Newton step, pairs of nonzeros in its Gram matrix, steps of
 Cholesky's. ``python -m tests.bench.calibrate`` measures them again: on the machine they are from, when it is busy,
-within a factor of 0.24 to 2.3. They are not changed for another machine, where the same data must go the same way.
+within a factor of 0.2 to 2.3. They are not changed for another machine, where the same data must go the same way.
 """
 
 from __future__ import annotations
