@@ -11,8 +11,10 @@ and two halves on two cores took more sweeps, not fewer (tests/bench/orders.py).
 
 The stop rule is the gap itself: the sum of the gap terms met during a sweep estimates it for free, and when that is
 small enough w is summed afresh, the exact gap is computed over all rows, and the rows set aside come back if it is
-still too large. The answer's w is w_alpha. (The best point on its ray, s w_alpha, was tried and removed: along paths it
-saved -3 to 15 % of the visits, and cost a second vector in every pass that certifies it and now and then a round.)
+still too large. The answer's w is w_alpha. (The best point on its ray, s w_alpha, was tried and removed: it saved -3 to
+15 % of the visits on eps-paths of four data sets, 1 to 12 % on coarse grids of url-like and imdb, and cost a second
+vector in every pass that certifies it and now and then a round. On kdda-like, 29 to 44 %, but not by its answers: its
+estimate of the gap had dcd look sooner. That estimate alone took up to twice the visits elsewhere.)
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from pipeline.solve.rows import rows_of
 from pipeline.solve.subspace_kernel import scale_free, settle, sweeps
 
 # Measured, in nonzeros of sparse rows (``python -m tests.bench.calibrate``; on a busy machine, whose cache others fill,
-# dense values came out at 0.5 to 1.2, a row at 11 to 15, a step at 4 to 39 a row and 4 to 5 a feature):
+# dense values came out at 1.0 to 1.2, a row at 11 to 15, a step at 4 to 39 a row and 3.6 to 4.8 a feature):
 DENSE_VALUE = 0.25  # what a value of a dense row costs
 NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and subspace steps cost besides nonzeros
 # Plain choices. With FIRST_CAUTION, FIRST_STEP, LOOK_AGAIN or LEAST_WORK halved or doubled, paths on four data sets
