@@ -1,6 +1,11 @@
 """Certificates: bounds of the primal and the dual value over all rows that hold in exact arithmetic.
 
-For ANY w and ANY feasible alpha, with f_i = z_i . w and u_i = C c_i (Fenchel and Young),
+The problem is the linear SVM with hinge loss: for rows z_i = y_i x_i with costs c_i and C > 0, with f_i = z_i . w,
+
+    primal   P_C(w)     = |w|^2/2 + C sum_i c_i max(0, 1 - f_i)
+    dual     D_C(alpha) = sum_i alpha_i - |w_alpha|^2/2,    0 <= alpha_i <= u_i = C c_i,    w_alpha = sum_i alpha_i z_i,
+
+P_C(w) >= D_C(alpha), with equality at the optimum alone. For ANY w and ANY feasible alpha (Fenchel and Young)
 
     P_C(w) - D_C(alpha) = sum_i [u_i max(0, 1 - f_i) - alpha_i (1 - f_i)] + |w - w_alpha|^2/2,
 
@@ -26,7 +31,6 @@ import numpy as np
 
 from pipeline.errors import SpecError
 from pipeline.jit import inline, kernel
-from pipeline.maths.problem import check_feasible
 from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, dot_error, down, gamma, nearest, product_error, up
 from pipeline.maths.slack import Near
 
@@ -92,6 +96,14 @@ def sums_of(
         reach * wider + tiny,
         blurred,
     )
+
+
+def check_feasible(alpha: np.ndarray, costs: np.ndarray, c: float) -> None:
+    """Raise ValueError unless 0 <= alpha_i <= C c_i: an infeasible alpha certifies nothing."""
+    outside = np.flatnonzero(~((alpha >= 0) & (alpha <= c * costs)))
+    if outside.size:
+        i = int(outside[0])
+        raise ValueError(f"alpha[{i}] = {alpha[i]:.17g} is outside [0, {c * costs[i]:.17g}]; clip it before certifying")
 
 
 @inline

@@ -20,13 +20,13 @@ import numpy as np
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
-from pipeline.maths import rules
 from pipeline.maths.ball import drift_of_sum
 from pipeline.maths.certificate import BLURRED, NO_ROWS, Certificate, Sums, sums_of
+from pipeline.maths.certified_pair import CertifiedPair, certified_pair
 from pipeline.maths.eps_grid import Reach
-from pipeline.maths.regions import Region, region
+from pipeline.maths.region import Region
 from pipeline.maths.rounding import LEAST_NORMAL, UNIT, product_error, root, square
-from pipeline.maths.rules import Reference
+from pipeline.maths.rules import rule_named
 from pipeline.maths.slack import Near
 from pipeline.passes.products import certifying_products
 from pipeline.working.rows import WorkingRows
@@ -42,8 +42,7 @@ class LinearPoint:
 
     c: float
     pair: LinearPair
-    reference: Reference
-    signs_cost: float | None
+    reference: CertifiedPair
     products: tuple[np.ndarray, ...]
     state: RowState
 
@@ -89,7 +88,7 @@ class LinearPoint:
 
     def proof(self, c: float, rule: str) -> LinearProof:
         """Return what ``rule`` proves about the rows at C = ``c``."""
-        return LinearProof(self, region(self.reference, c, rule, self.signs_cost))
+        return LinearProof(self, rule_named(rule).region(self.reference, c))
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class Certifier:
 
     def __init__(self, engine: Engine, data: Dataset, working: WorkingRows, rule: str) -> None:
         self.engine, self.data, self.working, self.state = engine, data, working, working.state
-        self.with_signs = rule in ("bt2", "it")
+        self.with_signs = rule_named(rule).needs_signs
         state = self.state
         used = ((state.costs[p], state.costs[p] > 0.0) for p in state.chunks())
         self.least_cost = min(float(costs.min(initial=np.inf, where=some)) for costs, some in used)
@@ -137,10 +136,10 @@ class Certifier:
         if signs is not None:
             vectors.append(signs[0])
         products, sums = self._pass(c, pair.alpha, vectors, root(square(w)) * SAFE)
-        ref = rules.reference(c, sums, w, apart, drift)
+        ref = certified_pair(c, sums, w, apart, drift)
         if signs is not None:
-            ref = ref.with_vector(signs[0], vectors[:-1], signs[2])
-        return LinearPoint(c, pair, ref, None if signs is None else signs[1], products, self.state)
+            ref = ref.with_signs(signs[0], vectors[:-1], signs[2], signs[1])
+        return LinearPoint(c, pair, ref, products, self.state)
 
     def _pass(
         self, c: float, alpha: np.ndarray, vectors: list[np.ndarray], w_norm: float

@@ -39,6 +39,7 @@ from pipeline.runs.records import Scores, StepRecord
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import said_of_seen
+from pipeline.solve import solver_named
 from pipeline.spec import PathSpec
 from pipeline.working.held import ROW_BYTES, entry_bytes
 from pipeline.working.state import RowState, collect
@@ -128,8 +129,7 @@ class PathRun:
         if spec.holdout and state.trained == state.n_rows:
             problem = f"holdout {spec.holdout:g} leaves none of the {state.n_rows:,} rows out; raise --holdout"
             raise DataError(problem, path=data.path)
-        if spec.solver == "liblinear" and _uneven(state):
-            raise SpecError("LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton")
+        solver_named(spec.solver).check_costs(state.costs)
         allowed = Range(state)
         allowed.check(step.c for step in self.references)
         self.space: Space = LinearSpace(self.engine, data, state, spec, self.projection)
@@ -210,8 +210,3 @@ class PathRun:
                 scores=facts.scores,
             )
         )
-
-
-def _uneven(state: RowState) -> bool:
-    used = state.costs[state.costs > 0]
-    return bool(used.size and used.max() > used.min())

@@ -17,6 +17,7 @@ import numpy as np
 
 from pipeline.errors import SolverError
 from pipeline.maths.certificate import Certificate
+from pipeline.maths.rules import rule_named
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from pipeline.maths.working_set import Outlook, classify, expect, gap_outside, surprise
 from pipeline.path.clock import Clock
@@ -156,7 +157,7 @@ class Stepper:
     def _screen_again(self, point: Point, outlook: Outlook) -> None:
         """Add to the working set, if it fits, what the point's own ball leaves open or shows on the wrong side."""
         before = self.state.chosen.copy()
-        rule = "none" if self.spec.rule == "none" else "gap"
+        rule = rule_named(self.spec.rule).at_its_own_c
         self._screen(point, point.c, point.pair.alpha, outlook, rule, point.margins)
         before |= self.state.chosen
         if self.space.fits(before):

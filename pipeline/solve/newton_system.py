@@ -11,13 +11,13 @@ import scipy.linalg.lapack
 import scipy.sparse as sp
 
 from pipeline.solve.dcd_kernel import add_rows
-from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, products
+from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, margins
 from pipeline.solve.reduced import Matrix, ReducedProblem
 from pipeline.solve.rows import rows_of
 
-DIRECT_SIZE = 2500
-CG_STEPS, CG_TOLERANCE = 300, 1e-3
-FLOP = 0.03  # what a step of Cholesky's costs, in additions to a sparse product
+DIRECT_SIZE = 2500  # a plain choice: a matrix of 50 MB, and half a second of Cholesky's
+CG_STEPS, CG_TOLERANCE = 300, 1e-3  # plain choices: a direction for a line search need not be good
+FLOP = 0.03  # what a step of Cholesky's costs, in additions to a sparse product; measured (tests.bench.calibrate)
 
 
 class Systems:
@@ -32,7 +32,7 @@ class Systems:
         if not self.problem.is_sparse:
             return np.asarray(self.z @ w, dtype=np.float64)
         out = np.empty(self.z.shape[0])
-        products(self.rows, w, out)
+        margins(self.rows, w, out)
         return out
 
     def combine(self, alpha: np.ndarray) -> np.ndarray:

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.maths import rules
 from pipeline.maths.ball import Ball, Span, ball_bounds
 from pipeline.maths.intersection import intersection_bounds
-from pipeline.maths.rules import Reference
-from pipeline.spec import RULES
 
 
 @dataclass(frozen=True)
@@ -36,24 +33,3 @@ class Region:
             return ball_bounds(self.balls[0], products, norms, lengths, self.span.unit)
         one, two = self.balls
         return intersection_bounds(one, two, self.span, products, norms, lengths)
-
-
-def region(ref: Reference, c: float, rule: str, cost_of_signs: float | None = None) -> Region:
-    """Return what ``rule`` proves at C = ``c``.
-
-    bt2 and it want the vector C_ref sum c_i s_i z_i as the last one of the reference's span (see
-    ``Reference.with_vector``) and sum c_i s_i. gap is the reference's own ball, which exists at its own C only:
-    elsewhere it proves nothing.
-    """
-    if rule == "none" or (rule == "gap" and c != ref.c):
-        return Region((), ref.span)
-    if rule in ("bt1", "gap"):
-        return Region((rules.bt1(ref, c),), ref.span)
-    if rule not in RULES:
-        raise ValueError(f"unknown rule {rule!r}; there are {', '.join(RULES)}")
-    if cost_of_signs is None:
-        raise ValueError(f"{rule} needs the sum of c_i s_i")
-    two = rules.bt2(ref, c, cost_of_signs)
-    if rule == "bt2":
-        return Region((two,), ref.span)
-    return Region((rules.bt1(ref, c), two), ref.span)
