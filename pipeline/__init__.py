@@ -10,7 +10,6 @@ Names are loaded when they are first used, so that ``import pipeline`` and the c
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from pipeline.use.export import load_sklearn
     from pipeline.use.predict import predict
     from pipeline.use.screen import screen
+
+    __version__: str
 
 _HOME = {
     "Dataset": "pipeline.data.dataset",
@@ -61,10 +62,15 @@ __all__ = [
     "predict",
     "screen",
 ]
-__version__ = _version("svmsieve")
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
+    if name == "__version__":
+        return import_module("importlib.metadata").version("svmsieve")
     raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

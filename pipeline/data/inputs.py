@@ -18,8 +18,8 @@ from pipeline.data.ingest.ingest import IngestSpec, Input, ingest
 from pipeline.data.parquet_dataset import open_parquet_dataset
 from pipeline.data.reading.arrays import ArraySource
 from pipeline.data.reading.base import Source
-from pipeline.data.reading.choose import FORMATS
 from pipeline.data.reading.files import FILE_SUFFIXES, expand, format_of, is_folder, size_of, status_of
+from pipeline.data.reading.formats import FORMATS
 from pipeline.data.registry.fetch import cache_directory, fetch
 from pipeline.data.registry.registry import Entry, bundled, find, load_registry
 from pipeline.data.shards.manifest import MANIFEST

@@ -10,8 +10,6 @@ from pipeline.data.reading.parquet import ParquetSource
 from pipeline.data.reading.svmlight import SvmlightSource
 from pipeline.errors import NoRowsError
 
-FORMATS = ("auto", "svmlight", "parquet", "npz", "csv")
-
 
 def open_source(path: str, options: ReadOptions) -> Source:
     """Return the source for one file; an empty or unreadable file is an error here, before anything is written."""
