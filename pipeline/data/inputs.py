@@ -15,7 +15,6 @@ from pathlib import Path
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.given import refuse_reading, stated
 from pipeline.data.ingest.ingest import IngestSpec, Input, ingest
-from pipeline.data.parquet_dataset import open_parquet_dataset
 from pipeline.data.reading.arrays import ArraySource
 from pipeline.data.reading.base import Source
 from pipeline.data.reading.files import FILE_SUFFIXES, expand, format_of, is_folder, size_of, status_of
@@ -75,6 +74,8 @@ def open_dataset(
         refuse_reading(data, spec, stated(spec) if given is None else given)
         return data
     if is_folder(path) or (_is_file(path) and format_of(path) == "parquet" and spec.reading.format in AS_PARQUET):
+        from pipeline.data.parquet_dataset import open_parquet_dataset  # noqa: PLC0415 - slow to import
+
         refuse_other_formats(path, spec)
         return open_parquet_dataset(path, spec.options, spec.positive, spec.bias)
     source, spec = resolve(path, spec, listen)
