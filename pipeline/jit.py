@@ -1,8 +1,4 @@
-"""Numba as this package uses it: compiled on first call, without the GIL, cached on disk where one can write.
-
-The cache watches the file of a kernel, not those of its helpers: after a change to a helper that kernels of other files
-call, remove ``__pycache__``.
-"""
+"""Numba as this package uses it: compiled on first call, without the GIL, cached on disk where one can write."""
 
 from __future__ import annotations
 
@@ -14,13 +10,17 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from pipeline.kernel_cache import KernelCache, NoCache
+
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a hot loop. Where no cache directory is writable (a read-only image) it compiles in memory."""
+    compiled = numba.njit(function, nogil=True)
     try:
-        return numba.njit(function, nogil=True, cache=True)
+        compiled._cache = KernelCache(function)
     except RuntimeError:  # "no locator available": neither __pycache__ nor the user's cache can be written
-        return numba.njit(function, nogil=True)
+        compiled._cache = NoCache()
+    return compiled
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
