@@ -12,10 +12,13 @@ from numba.extending import intrinsic
 
 from pipeline.kernel_cache import KernelCache, NoCache
 
+# Nobody calls kernels from C: the entries for that would be a twentieth of the time that compiling takes.
+_OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
+
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a hot loop. Where no cache directory is writable (a read-only image) it compiles in memory."""
-    compiled = numba.njit(function, nogil=True)
+    compiled = numba.njit(function, **_OPTIONS)
     try:
         compiled._cache = KernelCache(function)
     except RuntimeError:  # "no locator available": neither __pycache__ nor the user's cache can be written
@@ -25,7 +28,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a helper into the kernels that call it: as a call of its own it would take every array apart again."""
-    return numba.njit(function, nogil=True, forceinline=True)
+    return numba.njit(function, **_OPTIONS, forceinline=True)
 
 
 @intrinsic

@@ -194,7 +194,7 @@ def add_rows(indptr, indices, values, coefficients, out):  # type: ignore[no-unt
 @kernel
 def interleave_rows(rows, keep, old, new_rows, new, out_rows, out):  # type: ignore[no-untyped-def]
     """Merge the kept ones of some rows with new rows, both ordered by row number, into arrays of the right size."""
-    a = b = n = end = 0
+    a = b = n = end = np.int64(0)  # as a plain 0, Numba compiles the helper for that number, too
     while a < rows.size or b < new_rows.size:
         if a < rows.size and not keep[a]:
             a += 1
