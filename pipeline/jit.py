@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -29,6 +30,19 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a helper into the kernels that call it: as a call of its own it would take every array apart again."""
     return numba.njit(function, **_OPTIONS, forceinline=True)
+
+
+def alike(*arrays: np.ndarray) -> list[np.ndarray]:
+    """Return read-only views of what a kernel only reads: rows of a file are read-only and others are not, and Numba
+    would compile the kernel for both.
+    """
+    return [_read_only(array) if array.flags.writeable else array for array in arrays]
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 @intrinsic

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
 import pytest
 
 from pipeline import kernel_cache
+from pipeline.data.shards import digest
+from pipeline.data.shards.rows import Rows
 from pipeline.events import Note, announce, listening
 from pipeline.jit import kernel
 from pipeline.kernel_cache import NoCache, stamp_of
+from pipeline.maths import csr
 
 HELPER = """
 from pipeline.jit import inline
@@ -165,3 +169,22 @@ def test_a_first_use_says_that_it_compiles_and_the_second_does_not(tmp_path):
 
     assert said("a", "--workers", "2") == [kernel_cache.ONCE]
     assert said("b", "--workers", "2") == []
+
+
+def test_rows_of_a_file_and_rows_made_here_are_one_type_to_a_kernel():
+    indptr, indices, values = np.array([0, 2, 3], np.int32), np.array([0, 1, 1], np.int32), np.array([1.0, 2.0, 3.0])
+    made = Rows(indptr, indices, values, np.array([1, -1], np.int8), np.ones(2), np.array([5.0**0.5, 3.0]), 2)
+    read = replace(made, **{name: array.copy() for name, array in vars(made).items() if name != "n_features"})
+    for name, array in vars(read).items():
+        if name != "n_features":
+            array.flags.writeable = False
+    kernels = (csr._row_products, csr._present, csr._collect, digest._hashes)
+    found = []
+    for rows in (read, made):
+        arrays = rows.indptr, rows.indices, rows.values
+        total = csr.weighted_sum(*arrays, np.ones(2), 2)
+        margins = csr.margins(*arrays, rows.labels, np.ones(2))
+        results = [margins.tolist(), total.index.tolist(), total.value.tolist(), digest.row_hashes(rows).tolist()]
+        found.append((results, [len(kernel.signatures) for kernel in kernels]))
+    assert found[0] == found[1]
+    assert all(array.flags.writeable for name, array in vars(made).items() if name != "n_features")
