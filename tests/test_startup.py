@@ -16,9 +16,12 @@ HEAVY = ("numpy", "scipy", "numba", "pyarrow", "pandas", "sklearn", "dask", "dis
 LIGHT = ("pipeline", "pipeline.cli", "pipeline.spec", "pipeline.events", "pipeline.errors", "pipeline.cli.options")
 
 
-def loaded(code):
+NOT_FOR_SHARDS = ("pandas", "sklearn", "dask", "distributed", "fsspec", "pyarrow.csv", "pyarrow.parquet")
+
+
+def loaded(code, heavy=HEAVY):
     """Run code in a fresh process; return the heavy packages that it has loaded."""
-    tail = f"\nimport json, sys\nprint(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    tail = f"\nimport json, sys\nprint(json.dumps([name for name in {heavy!r} if name in sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code + tail], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -50,11 +53,19 @@ def test_help_is_light():
 def test_help_is_quick():
     # 0.12 s on the machine that wrote this, 0.2 s is what issue 12 asks for, 0.6 to 1.0 s is what NumPy, Numba and
     # Arrow cost; the least of a few, for other processes make one slower and none makes it quicker.
-    assert (
-        min(cpu_seconds(sys.executable, "-c", "from pipeline.cli import main; main(['--help'])") for _ in range(3))
-        < 0.4
-    )
-    assert min(cpu_seconds(sys.executable, "-c", "import pipeline.cli") for _ in range(3)) < 0.4
+    for code in ("import pipeline.cli", "from pipeline.cli import main; main(['--help'])"):
+        assert min(cpu_seconds(sys.executable, "-c", code) for _ in range(3)) < 0.4
+
+
+def test_a_run_over_shards_loads_neither_readers_of_files_nor_clusters(tmp_path):
+    rows = [f"{1 if k % 3 else -1} 1:{k % 7}.5 2:{k % 5 - 2}.25 3:1" for k in range(60)]
+    (tmp_path / "rows.svm").write_text("\n".join(rows) + "\n")
+    shards, run = str(tmp_path / "shards"), str(tmp_path / "run")
+    pipeline.ingest([str(tmp_path / "rows.svm")], shards, pipeline.IngestSpec())
+    path = ["path", shards, "--grid", "0.01,1", "--out", run]
+    assert loaded(f"from pipeline.cli import _run\nassert _run({path!r}) == 0", NOT_FOR_SHARDS) == []
+    verify = ["verify", run, shards]
+    assert loaded(f"from pipeline.cli import _run\nassert _run({verify!r}) == 0", NOT_FOR_SHARDS) == []
 
 
 def test_a_command_loads_its_own_module_only():

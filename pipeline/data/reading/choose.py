@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pipeline.data.reading.base import ReadOptions, Source
 from pipeline.data.reading.files import expand, format_of, size_of
-from pipeline.data.reading.npz import NpzSource
 from pipeline.data.reading.svmlight import SvmlightSource
 from pipeline.errors import NoRowsError
 
@@ -21,8 +20,10 @@ def open_source(path: str, options: ReadOptions) -> Source:
 
         return CsvSource(path, options)
     if kind == "npz":
+        from pipeline.data.reading.npz import NpzSource  # noqa: PLC0415 - as above
+
         return NpzSource(path, options)
-    from pipeline.data.reading.parquet import ParquetSource  # noqa: PLC0415 - slow to import, as above
+    from pipeline.data.reading.parquet import ParquetSource  # noqa: PLC0415 - as above
 
     return ParquetSource(path, options)
 
