@@ -63,9 +63,10 @@ def test_a_run_over_shards_loads_neither_readers_of_files_nor_clusters(tmp_path)
     shards, run = str(tmp_path / "shards"), str(tmp_path / "run")
     pipeline.ingest([str(tmp_path / "rows.svm")], shards, pipeline.IngestSpec())
     path = ["path", shards, "--grid", "0.01,1", "--out", run]
-    assert loaded(f"from pipeline.cli import _run\nassert _run({path!r}) == 0", NOT_FOR_SHARDS) == []
-    verify = ["verify", run, shards]
-    assert loaded(f"from pipeline.cli import _run\nassert _run({verify!r}) == 0", NOT_FOR_SHARDS) == []
+    for words in (path, ["verify", run, shards]):
+        assert loaded(f"from pipeline.cli import _run\nassert _run({words!r}) == 0", NOT_FOR_SHARDS) == []
+    words = ["predict", run, shards, "--c", "1", "--out", str(tmp_path / "predictions.parquet")]
+    assert loaded(f"from pipeline.cli import _run\nassert _run({words!r}) == 0", NOT_FOR_SHARDS) == ["pyarrow.parquet"]
 
 
 def test_a_command_loads_its_own_module_only():
