@@ -14,7 +14,6 @@ Names are loaded when they are first used, so that ``import pipeline`` and the c
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from pipeline.use.export import load_sklearn
     from pipeline.use.predict import predict
     from pipeline.use.screen import screen
+
+    __version__: str
 
 _HOME = {
     "Dataset": "pipeline.data.dataset",
@@ -80,7 +81,6 @@ __all__ = [
     "predict",
     "screen",
 ]
-__version__ = _version("svmsieve")
 
 
 if not TYPE_CHECKING:  # or an editor would take any name for one of these
@@ -88,7 +88,9 @@ if not TYPE_CHECKING:  # or an editor would take any name for one of these
     def __getattr__(name: str) -> Any:
         if name in _HOME:
             return getattr(import_module(_HOME[name]), name)
+        if name == "__version__":
+            return import_module("importlib.metadata").version("svmsieve")
         raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__all__, "__version__"})

@@ -15,11 +15,10 @@ from pathlib import Path
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.given import refuse_reading, stated
 from pipeline.data.ingest.ingest import IngestSpec, Input, ingest
-from pipeline.data.parquet_dataset import open_parquet_dataset
 from pipeline.data.reading.arrays import ArraySource
 from pipeline.data.reading.base import Source
-from pipeline.data.reading.choose import FORMATS
 from pipeline.data.reading.files import FILE_SUFFIXES, expand, format_of, is_folder, size_of, status_of
+from pipeline.data.reading.formats import FORMATS
 from pipeline.data.registry.fetch import cache_directory, fetch
 from pipeline.data.registry.registry import RegistryEntry, bundled, find_entry, load_registry
 from pipeline.data.shards.manifest import MANIFEST
@@ -75,6 +74,8 @@ def open_dataset(
         refuse_reading(data, spec, stated(spec) if given is None else given)
         return data
     if is_folder(path) or (_is_file(path) and format_of(path) == "parquet" and spec.reading.format in AS_PARQUET):
+        from pipeline.data.parquet_dataset import open_parquet_dataset  # noqa: PLC0415 - slow to import
+
         refuse_other_formats(path, spec)
         return open_parquet_dataset(path, spec.options, spec.positive, spec.bias)
     source, spec = resolve(path, spec, listen)

@@ -36,6 +36,7 @@ from pipeline.maths.slack import Near
 
 _FEASIBLE = Fraction(2) ** -51
 BLURRED = 4.0  # roundings of its product with w that a row may be off the margin and still be meant to be on it
+_HINGE, _LOWER, _GAP, _ALPHA, _REACH, _BLURRED = (np.uint64(k) for k in range(6))  # Numba compiles for each plain int
 
 
 @dataclass(frozen=True)
@@ -131,15 +132,15 @@ def _row_sums(f, errors, near, alpha, costs, norms, c):  # type: ignore[no-untyp
         feasible = feasible and 0.0 <= alpha[i] <= u
         if costs[i] > 0.0:
             if high > 0.0:
-                add_up(totals, 0, costs[i] * high)
+                add_up(totals, _HINGE, costs[i] * high)
             if low > 0.0:
-                add_up(totals, 1, costs[i] * low)
+                add_up(totals, _LOWER, costs[i] * low)
             at_low, at_high = _gap_at(low, alpha[i], u), _gap_at(high, alpha[i], u)
-            add_up(totals, 2, at_low if at_low > at_high else at_high)
+            add_up(totals, _GAP, at_low if at_low > at_high else at_high)
             if abs(slack) <= BLURRED * plain:
-                add_up(totals, 5, costs[i] * plain)
-        add_up(totals, 3, alpha[i])
-        add_up(totals, 4, alpha[i] * norms[i])
+                add_up(totals, _BLURRED, costs[i] * plain)
+        add_up(totals, _ALPHA, alpha[i])
+        add_up(totals, _REACH, alpha[i] * norms[i])
     return totals, feasible
 
 

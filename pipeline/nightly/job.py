@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.data.ingest.ingest import IngestSpec, reading_spec
 from pipeline.data.reading.block import LARGEST_FEATURES
-from pipeline.data.reading.choose import FORMATS
+from pipeline.data.reading.formats import FORMATS
 from pipeline.data.stores.located import is_url
 from pipeline.errors import JobError, SpecError
 from pipeline.nightly.gate import Gate, read_gate

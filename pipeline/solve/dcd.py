@@ -95,7 +95,7 @@ class Descent:
     def exact_gap(self) -> float:
         """Sum w afresh, bring the rows back that may move, and return the gap of (w, alpha)."""
         self.w[:] = self.problem.v
-        add_rows(self.rows, self.duals["alpha"], self.w)
+        add_rows(self.rows, self.alpha, self.w)
         gap = float(exact_gap(self.rows, self.duals, self.w, self.order, self.shrink))
         if self.sweeps:
             self.features[1][:] = self.w

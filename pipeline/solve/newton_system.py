@@ -7,7 +7,6 @@ when both are many. Sparse rows are multiplied in place, dense ones by BLAS.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg.lapack
 import scipy.sparse as sp
 
 from pipeline.solve.dcd_kernel import add_rows
@@ -91,9 +90,11 @@ def _solve_positive(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
     The result is a direction for a line search, so that a ridge costs steps, not correctness.
     """
+    from scipy.linalg.lapack import dposv  # noqa: PLC0415 - slow to import, and few runs solve a system
+
     ridge = 1e-15 * float(np.trace(matrix))
     for attempt in range(4):
-        _, found, trouble = scipy.linalg.lapack.dposv(matrix.T, right, lower=0)
+        _, found, trouble = dposv(matrix.T, right, lower=0)
         if not trouble:
             return np.asarray(found)
         matrix[np.diag_indices_from(matrix)] += ridge * 100.0**attempt

@@ -14,7 +14,7 @@ from functools import reduce
 import numpy as np
 
 from pipeline.data.shards.rows import Rows
-from pipeline.jit import inline, kernel
+from pipeline.jit import alike, inline, kernel
 
 Lanes = tuple[int, int]
 
@@ -55,7 +55,7 @@ def _lanes(hashes):  # type: ignore[no-untyped-def]
 
 def row_hashes(rows: Rows) -> np.ndarray:
     """Return h_i of some rows: the same row has the same hash wherever it stands, in whatever data set."""
-    return _hashes(rows.indptr, rows.indices, rows.values, rows.labels, rows.costs)
+    return _hashes(*alike(rows.indptr, rows.indices, rows.values, rows.labels, rows.costs))
 
 
 def digest_rows(rows: Rows) -> Lanes:
