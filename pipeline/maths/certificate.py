@@ -144,6 +144,22 @@ def _row_sums(f, errors, near, alpha, costs, norms, c):  # type: ignore[no-untyp
     return totals, feasible
 
 
+@kernel
+def at_bound(alpha, c, costs, norms, free):  # type: ignore[no-untyped-def]
+    """Write which alpha are inside their box; return the costs of those at its top, and sum alpha_i |z_i|.
+
+    Each as a total and what adding up has lost.
+    """
+    totals = np.zeros((2, 2))
+    for i in range(alpha.size):
+        u = c * costs[i]
+        free[i] = 0.0 < alpha[i] < u
+        if alpha[i] == u:
+            add_up(totals, 0, costs[i])
+        add_up(totals, 1, alpha[i] * norms[i])
+    return totals
+
+
 @dataclass(frozen=True)
 class Certificate:
     """``primal`` >= P_C(w) and ``dual`` <= D_C(alpha) over ``n_rows`` rows.

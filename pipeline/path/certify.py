@@ -12,8 +12,8 @@ A point owns its products, as its pair owns alpha: what it proves stays proven, 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.maths.ball import drift_of_sum
-from pipeline.maths.certificate import BLURRED, NO_ROWS, Certificate, Sums, sums_of
+from pipeline.maths.certificate import BLURRED, NO_ROWS, Certificate, Sums, at_bound, sums_of
 from pipeline.maths.certified_pair import CertifiedPair, certified_pair
 from pipeline.maths.eps_grid import Reach
 from pipeline.maths.region import Region
-from pipeline.maths.rounding import LEAST_NORMAL, UNIT, product_error, root, square
+from pipeline.maths.rounding import LEAST_NORMAL, UNIT, nearest, product_error, root, square
 from pipeline.maths.rules import rule_named
 from pipeline.maths.slack import Near
 from pipeline.passes.products import certifying_products
@@ -108,11 +108,11 @@ class LinearProof:
         """The radius of the region's first ball."""
         return self.region.radius
 
-    def bounds(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Return lower and upper bounds for some rows."""
+    def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper bounds for some rows; for verdicts they need not be ``sharp``."""
         rows = self.point.state
         some = [p[part] for p in self.point.products]
-        return self.region.bounds(some, rows.norms[part], rows.lengths[part])
+        return self.region.bounds(some, rows.norms[part], rows.lengths[part], sharp)
 
 
 class Certifier:
@@ -161,15 +161,14 @@ class Certifier:
         """Return v, sum c_i s_i and a bound on the rounding of v; u_i itself is a rounded product."""
         rows = self.state
         free = np.empty(rows.n_rows, np.bool_)
-        costs, reach, count = [], 0.0, 0
+        cost, reach, count = Fraction(0), 0.0, 0
         for part in rows.chunks():
-            alpha, u = pair.alpha[part], c * rows.costs[part]
-            free[part] = (alpha > 0.0) & (alpha < u)
-            costs.append(math.fsum(rows.costs[part][alpha == u]))
-            reach += float(alpha @ rows.norms[part])
+            totals = at_bound(pair.alpha[part], c, rows.costs[part], rows.norms[part], free[part])
+            cost += Fraction(totals[0, 0]) + Fraction(totals[0, 1])
+            reach += totals[1, 0] + totals[1, 1]
             count += int(np.count_nonzero(free[part]))
         v = pair.w_alpha.copy()
         for held in self.working.visit(free):
             self.working.add_to(v, np.where(free[held], -pair.alpha[held], 0.0))
         size = root(square(pair.w_alpha))
-        return v, math.fsum(costs), pair.drift + drift_of_sum(reach + size, count + 4)
+        return v, nearest(cost), pair.drift + drift_of_sum(reach + size, count + 4)

@@ -43,8 +43,8 @@ class Proof(Protocol):
     def proves(self) -> bool: ...  # noqa: D102
     @property
     def radius(self) -> float: ...  # noqa: D102
-    def bounds(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Return lower and upper bounds of z_i . w* for some rows."""
+    def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper bounds of z_i . w* for some rows; for verdicts they need not be ``sharp``."""
         ...
 
 

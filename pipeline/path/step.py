@@ -129,7 +129,7 @@ class Stepper:
         counts = Counter[int]()
         rows, modes = self.state, (proven.proves, self.spec.predict)
         for part in rows.chunks():
-            bounds, widths = proven.bounds(part), (band, rows.norms[part])
+            bounds, widths = proven.bounds(part, sharp=False), (band, rows.norms[part])
             alpha, u = alphas[part], c * rows.costs[part]
             verdicts, chosen = rows.verdicts[part], rows.chosen[part]
             classify(bounds, centre[part], widths, alpha, u, modes, verdicts, chosen)
