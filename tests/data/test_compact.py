@@ -187,7 +187,7 @@ def test_killed_at_every_operation_on_files(out, tmp_path):
 
 def test_an_append_costs_the_same_however_many_shards_there_are(tmp_path, monkeypatch):
     """Counted, not timed: lines of the manifest that are read or made, shards that are looked at."""
-    from pipeline.data import manifest, mapping, shard  # noqa: PLC0415
+    from pipeline.data.shards import manifest, mapping, shard  # noqa: PLC0415
 
     (tmp_path / "few.svm").write_text("1 1:1\n-1 2:1\n" * 2)
     out, counts = tmp_path / "out", {"read": 0, "made": 0, "looked at": 0}
