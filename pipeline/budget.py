@@ -24,7 +24,7 @@ from pipeline.errors import BudgetError
 
 BASE, WORKER = 200_000_000, 160_000_000
 VECTORS = 11
-ROW_BYTES, MASKS = 80, 4
+ROW_BYTES, MASKS = 112, 4  # facts 23, two points with their pairs 64, the margins before and expected 16, a pair 8
 BATCH, BATCH_FROM_AFAR = 8_000_000, 60_000_000
 SHARE_OF_MACHINE = 0.5
 SHARE_FOR_ROW_ARRAYS, SHARE_FOR_WORKERS = 0.1, 0.2

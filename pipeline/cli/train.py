@@ -80,9 +80,9 @@ def screen_command(
     step, rule = _nearest(reference, c), options["rule"]
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
         source = opened(data, options, listen)
-        with screening(engine, source, step, c, rule, options["memory"]) as found:
-            counts = screen_to(out, found)
-            kept = survivors_to(keep_out, engine, source, found) if keep_out else None
+        found = screening(engine, source, step, c, rule, options["memory"])
+        counts = screen_to(out, found)
+        kept = survivors_to(keep_out, engine, source, found) if keep_out else None
     facts = {"c": c, "c_ref": step.c, "rule": rule, "zero": counts[ZERO], "upper": counts[UPPER], "keep": counts[KEEP]}
     if as_json:
         click.echo(json.dumps(facts, allow_nan=False))

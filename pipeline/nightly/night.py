@@ -36,8 +36,8 @@ from pipeline.nightly.records import FAILED, HELD, NOTHING_NEW, PUBLISHED, TRAIN
 from pipeline.nightly.store import Store
 from pipeline.nightly.summary import summary
 from pipeline.nightly.tonight import Tonight, reference_of
+from pipeline.path.clock import Clock
 from pipeline.path.fit import budget_for
-from pipeline.path.step import Clock
 from pipeline.redact import redacted
 from pipeline.runs.directory import STEPS, open_run
 

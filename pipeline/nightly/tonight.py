@@ -24,9 +24,9 @@ from pipeline.maths.verdicts import KEEP
 from pipeline.nightly.job import Job
 from pipeline.nightly.records import PUBLISHED, REFUSED
 from pipeline.nightly.store import Store
+from pipeline.path.clock import Clock
 from pipeline.path.fit import budget_for, train_run
 from pipeline.path.path import versions
-from pipeline.path.step import Clock
 from pipeline.runs.directory import Run, StepView, open_run, read_header
 from pipeline.runs.writer import changed_versions
 from pipeline.spec import PathSpec
@@ -118,12 +118,12 @@ class Tonight:
 
     def _yesterday(self, before: StepView, spec: PathSpec) -> Yesterday:
         """Screen today's rows with yesterday's model, and score it on the rows held out."""
-        with screening(self.engine, self.data, before, before.c, spec.rule, spec.memory, spec) as found:
-            arrays, point = found.arrays, found.proof.point
-            undecided = sum(int((part.verdicts == KEEP).sum()) for part in found.parts())
-            held = arrays.held_out()
-            scored = scores(point.margins[held], arrays.labels[held]) if held.size else None
-        return Yesterday(1 - undecided / max(1, arrays.trained), point.certificate.relative_gap, scored)
+        found = screening(self.engine, self.data, before, before.c, spec.rule, spec.memory, spec)
+        state, point = found.state, found.point
+        undecided = sum(int((part.verdicts == KEEP).sum()) for part in found.parts())
+        held = state.held_out()
+        scored = scores(point.margins[held], state.labels[held]) if held.size else None
+        return Yesterday(1 - undecided / max(1, state.trained), point.certificate.relative_gap, scored)
 
 
 def reference_of(store: Store) -> tuple[str | None, list[str]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pipeline.errors import SpecError
-from pipeline.working.state import RowArrays
+from pipeline.working.state import RowState
 
 LEAST, MOST = 1e-300, 1e300  # of float64's 2e-308 to 2e308
 MOST_LENGTH = 1e150  # of a vector whose square is added up
@@ -22,13 +22,13 @@ MOST_LENGTH = 1e150  # of a vector whose square is added up
 class Range:
     """The C that can be computed with on these rows, from ``low`` to ``high``."""
 
-    def __init__(self, arrays: RowArrays) -> None:
+    def __init__(self, state: RowState) -> None:
         cost = reach = longest = 0.0
         least = math.inf
         with np.errstate(over="ignore", invalid="ignore"):
-            for part in arrays.chunks():
-                used = arrays.costs[part] > 0
-                costs, norms = arrays.costs[part][used], arrays.norms[part][used]
+            for part in state.chunks():
+                used = state.costs[part] > 0
+                costs, norms = state.costs[part][used], state.norms[part][used]
                 cost, reach = cost + float(costs.sum()), reach + float(costs @ norms)
                 longest, least = max(longest, float(norms.max(initial=0.0))), min(least, costs.min(initial=math.inf))
         product = longest * reach  # bounds z_i . s, and so 1/C_min

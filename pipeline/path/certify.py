@@ -7,8 +7,7 @@ The pass multiplies every row by w, by w_alpha where that is another vector, and
 which is w_alpha - the free rows' part and so costs a sum over the free rows only. From the products follow the
 certificate of this C and the bounds of every later one.
 
-The products and alpha are in the row arrays, where the next pass and the next solve write over them: a point that is
-asked for what is no longer there raises, and so proves nothing that is not its own.
+A point owns its products, as its pair owns alpha: what it proves stays proven, whoever certifies what afterwards.
 """
 
 from __future__ import annotations
@@ -31,41 +30,37 @@ from pipeline.maths.rules import Reference
 from pipeline.maths.slack import Near
 from pipeline.passes.products import certifying_products
 from pipeline.working.rows import WorkingRows
-from pipeline.working.state import CHUNK, RowArrays
+from pipeline.working.solver import LinearPair
+from pipeline.working.state import CHUNK, RowState
 
 SAFE = 1 + 1e-12  # more than the rounding of norms and of a few operations
 
 
 @dataclass(frozen=True)
-class Point:
-    """A certified pair; the rows' products with ``vectors`` are in the row arrays until the next pass."""
+class LinearPoint:
+    """A certified pair, with the rows' products with the vectors of the reference's span, w first."""
 
     c: float
-    w: np.ndarray
-    w_alpha: np.ndarray
-    drift: float
+    pair: LinearPair
     reference: Reference
     signs_cost: float | None
-    arrays: RowArrays
-    changed: int
-    written: int
-
-    @property
-    def alpha(self) -> np.ndarray:
-        """The dual variables, until others are written."""
-        if self.changed != self.arrays.changed:
-            raise RuntimeError(f"alpha of the point at C = {self.c!r} was overwritten")
-        return self.arrays.alpha
-
-    @property
-    def products(self) -> list[np.ndarray]:
-        """The rows' products with the span's vectors, until the next pass."""
-        return self.arrays.products(self.written)[: len(self.reference.span.drift)]
+    products: tuple[np.ndarray, ...]
+    state: RowState
 
     @property
     def margins(self) -> np.ndarray:
-        """The rows' products with w, until the next pass."""
+        """The rows' products with w."""
         return self.products[0]
+
+    @property
+    def drift(self) -> float:
+        """A bound on what rounding has done to w_alpha."""
+        return self.pair.drift
+
+    @property
+    def unit(self) -> float:
+        """The length that ``reach`` is measured in."""
+        return self.reference.span.unit
 
     @property
     def certificate(self) -> Certificate:
@@ -84,24 +79,24 @@ class Point:
     @property
     def lift(self) -> float:
         """By what share w must be longer for all rows on its margin, to within rounding, to be outside it."""
-        rows, f, found = self.arrays, self.margins, 0.0
-        size = root(square(self.w)) * SAFE
+        rows, f, found = self.state, self.margins, 0.0
+        size = root(square(self.pair.w)) * SAFE
         for part in rows.chunks():
             error = product_error(rows.lengths[part], rows.norms[part], size) + 4 * UNIT
             blurred = (np.abs(1.0 - f[part]) <= BLURRED * error) & (rows.costs[part] > 0.0)
             found = max(found, float(error.max(initial=0.0, where=blurred)))
         return 2 * BLURRED * found
 
-    def proof(self, c: float, rule: str) -> Proof:
+    def proof(self, c: float, rule: str) -> LinearProof:
         """Return what ``rule`` proves about the rows at C = ``c``."""
-        return Proof(self, region(self.reference, c, rule, self.signs_cost))
+        return LinearProof(self, region(self.reference, c, rule, self.signs_cost))
 
 
 @dataclass(frozen=True)
-class Proof:
+class LinearProof:
     """A region that holds w* at some C, with the products that turn it into bounds of z_i . w*."""
 
-    point: Point
+    point: LinearPoint
     region: Region
 
     @property
@@ -109,9 +104,14 @@ class Proof:
         """Whether there is any bound at all."""
         return bool(self.region.balls)
 
+    @property
+    def radius(self) -> float:
+        """The radius of the region's first ball."""
+        return self.region.radius
+
     def bounds(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds for some rows."""
-        rows = self.point.arrays
+        rows = self.point.state
         some = [p[part] for p in self.point.products]
         return self.region.bounds(some, rows.norms[part], rows.lengths[part])
 
@@ -119,55 +119,58 @@ class Proof:
 class Certifier:
     """Makes points, and counts the passes that took."""
 
-    def __init__(self, engine: Engine, data: Dataset, arrays: RowArrays, working: WorkingRows, rule: str) -> None:
-        self.engine, self.data, self.arrays, self.working = engine, data, arrays, working
+    def __init__(self, engine: Engine, data: Dataset, working: WorkingRows, rule: str) -> None:
+        self.engine, self.data, self.working, self.state = engine, data, working, working.state
         self.with_signs = rule in ("bt2", "it")
-        used = ((arrays.costs[p], arrays.costs[p] > 0.0) for p in arrays.chunks())
+        state = self.state
+        used = ((state.costs[p], state.costs[p] > 0.0) for p in state.chunks())
         self.least_cost = min(float(costs.min(initial=np.inf, where=some)) for costs, some in used)
         self.passes = 0
 
-    def point(self, c: float, w: np.ndarray, w_alpha: np.ndarray, drift: float) -> Point:
-        """Certify (w, alpha) at C: one pass over all rows. ``drift`` bounds |w_alpha - sum alpha_i z_i|."""
-        rows, vectors = self.arrays, [w] if w is w_alpha else [w, w_alpha]
+    def point(self, c: float, pair: LinearPair) -> LinearPoint:
+        """Certify a pair at C: one pass over all rows."""
+        w, apart, drift = pair.w, None if pair.w_alpha is pair.w else pair.w_alpha, pair.drift
+        vectors = [w] if apart is None else [w, apart]
         if c * self.least_cost < LEAST_NORMAL:
             raise SpecError(f"C = {c:.6g} times a row's cost is below float64's range; scale features or weights")
-        signs = self._signs(c, w_alpha, drift) if self.with_signs else None
+        signs = self._signs(c, pair) if self.with_signs else None
         if signs is not None:
             vectors.append(signs[0])
-        sums = self._pass(c, vectors, root(square(w)) * SAFE)
-        ref = rules.reference(c, sums, w, None if w is w_alpha else w_alpha, drift)
+        products, sums = self._pass(c, pair.alpha, vectors, root(square(w)) * SAFE)
+        ref = rules.reference(c, sums, w, apart, drift)
         if signs is not None:
             ref = ref.with_vector(signs[0], vectors[:-1], signs[2])
-        cost = None if signs is None else signs[1]
-        return Point(c, w, w_alpha, drift, ref, cost, rows, rows.changed, rows.written)
+        return LinearPoint(c, pair, ref, None if signs is None else signs[1], products, self.state)
 
-    def _pass(self, c: float, vectors: list[np.ndarray], w_norm: float) -> Sums:
+    def _pass(
+        self, c: float, alpha: np.ndarray, vectors: list[np.ndarray], w_norm: float
+    ) -> tuple[tuple[np.ndarray, ...], Sums]:
         """Multiply all rows, and add up what they contribute, some shards at a time."""
-        rows, first, near, sums = self.arrays, 0, [], NO_ROWS
-        out = rows.need_products(len(vectors))
+        rows, first, near, sums = self.state, 0, [], NO_ROWS
+        out = tuple(rows.empty() for _ in vectors)
         for here, found in certifying_products(self.engine, self.data, vectors, out, w_norm):
             near.append((here.start - first, found))
             if here.stop - first >= CHUNK or here.stop == rows.n_rows:
                 part = slice(first, here.stop)
-                about = rows.alpha[part], rows.costs[part], rows.norms[part], rows.lengths[part]
+                about = alpha[part], rows.costs[part], rows.norms[part], rows.lengths[part]
                 sums += sums_of(c, out[0][part], *about, w_norm, Near.joined(near))
                 first, near = here.stop, []
         self.passes += 1
-        return replace(sums, rows=rows.trained)
+        return out, replace(sums, rows=rows.trained)
 
-    def _signs(self, c: float, w_alpha: np.ndarray, drift: float) -> tuple[np.ndarray, float, float]:
+    def _signs(self, c: float, pair: LinearPair) -> tuple[np.ndarray, float, float]:
         """Return v, sum c_i s_i and a bound on the rounding of v; u_i itself is a rounded product."""
-        rows = self.arrays
+        rows = self.state
         free = np.empty(rows.n_rows, np.bool_)
         costs, reach, count = [], 0.0, 0
         for part in rows.chunks():
-            alpha, u = rows.alpha[part], c * rows.costs[part]
+            alpha, u = pair.alpha[part], c * rows.costs[part]
             free[part] = (alpha > 0.0) & (alpha < u)
             costs.append(math.fsum(rows.costs[part][alpha == u]))
             reach += float(alpha @ rows.norms[part])
             count += int(np.count_nonzero(free[part]))
-        v = w_alpha.copy()
+        v = pair.w_alpha.copy()
         for held in self.working.visit(free):
-            self.working.add_to(v, np.where(free[held], -rows.alpha[held], 0.0))
-        size = root(square(w_alpha))
-        return v, math.fsum(costs), drift + drift_of_sum(reach + size, count + 4)
+            self.working.add_to(v, np.where(free[held], -pair.alpha[held], 0.0))
+        size = root(square(pair.w_alpha))
+        return v, math.fsum(costs), pair.drift + drift_of_sum(reach + size, count + 4)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import platform
 import time
-from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -25,31 +24,22 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, SpecError
 from pipeline.events import Listener, Note, StepProgress, silent
-from pipeline.maths.ball import drift_of_sum
 from pipeline.maths.eps_grid import check_grid, has_ended, next_c
-from pipeline.maths.path_start import c_min, doubt_of
-from pipeline.maths.score import best, scores
-from pipeline.maths.verdicts import KEEP
-from pipeline.maths.working_set import Outlook
-from pipeline.passes.products import products
-from pipeline.passes.sums import row_sum
+from pipeline.maths.score import best
 from pipeline.path.c_range import Range
-from pipeline.path.certify import Certifier, Point
+from pipeline.path.judge import Judge
+from pipeline.path.linear import LinearSpace
 from pipeline.path.memory_meter import MemoryMeter
+from pipeline.path.space import Point, Space
 from pipeline.path.starts import Starts
-from pipeline.path.step import Clock, Step, Stepper
+from pipeline.path.step import Start, Step, Stepper
 from pipeline.runs.directory import Run, StepView, open_run
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import said_of_seen
 from pipeline.spec import PathSpec
 from pipeline.working.held import ROW_BYTES, entry_bytes
-from pipeline.working.host import LocalHost, RowHost
-from pipeline.working.remote import RemoteHost
-from pipeline.working.rows import WorkingRows
-from pipeline.working.solve import Method
-from pipeline.working.solver import RowSolver
-from pipeline.working.state import RowArrays, collect
+from pipeline.working.state import RowState, collect
 
 
 def run_path(
@@ -133,12 +123,11 @@ class PathRun:
     def run(self, meter: MemoryMeter) -> None:
         """Go along the path and finish run.json."""
         scratch = self.writer.scratch() if self.projection.scratch else None
-        with collect(self.engine, self.data, self.spec, scratch) as arrays:
-            self._set_up(arrays)
-            try:
-                self._walk()
-            finally:
-                self.working.release()
+        self._set_up(collect(self.engine, self.data, self.spec, scratch))
+        try:
+            self._walk()
+        finally:
+            self.space.release()
         found = [step.get("scores") for step in self.writer.steps]
         self._mention_what_is_not_defined(found)
         earlier = self.writer.header.get("seconds", 0.0)
@@ -153,64 +142,57 @@ class PathRun:
         if any(found) and best(found, self.spec.select) is None:
             self.listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))
 
-    def _set_up(self, arrays: RowArrays) -> None:
+    def _set_up(self, state: RowState) -> None:
         spec, data = self.spec, self.data
-        if spec.holdout and arrays.trained == arrays.n_rows:
-            problem = f"holdout {spec.holdout:g} leaves none of the {arrays.n_rows:,} rows out; raise --holdout"
+        if spec.holdout and state.trained == state.n_rows:
+            problem = f"holdout {spec.holdout:g} leaves none of the {state.n_rows:,} rows out; raise --holdout"
             raise DataError(problem, path=data.path)
-        if spec.solver == "liblinear" and _uneven(arrays):
+        if spec.solver == "liblinear" and _uneven(state):
             raise SpecError("LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton")
-        self.arrays, allowed = arrays, Range(arrays)
+        allowed = Range(state)
         allowed.check(step.c for step in self.references)
-        self.working = WorkingRows(self._host(), arrays, self.projection.working_set)
-        self.certifier = Certifier(self.engine, data, arrays, self.working, spec.rule)
-        solver = RowSolver(self.working, Method(spec.solver, spec.shrink, self.projection))
-        self.stepper = Stepper(arrays, self.certifier, solver, spec)
-        self.starts = Starts(self.certifier, self.writer, spec, self.references)
-        self.cost_sum: np.ndarray | None = None
+        self.space: Space = LinearSpace(self.engine, data, state, spec, self.projection)
+        self.stepper = Stepper(self.space, spec)
+        self.starts = Starts(self.space, self.writer, spec, self.references)
+        self.judge = Judge(self.space, self.validation)
         if "c_min" not in self.writer.header:
-            self.cost_sum = row_sum(self.engine, data, arrays.costs)
-            (f,) = arrays.need_products(1)
-            products(self.engine, data, [self.cost_sum], [f])
-            found = c_min(f[arrays.costs > 0], doubt_of(arrays.costs, arrays.norms))
-            facts = {"c_min": found if math.isfinite(found) else None, "class_weights": arrays.class_weights}
+            found = self.space.c_min()
+            facts = {"c_min": found if math.isfinite(found) else None, "class_weights": state.class_weights}
             self.writer.update(**facts)
         self.c_min = self.writer.header["c_min"] or math.inf
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
         allowed.check(self._grid() or [min(self.c_min, spec.c_max), spec.c_max])
 
-    def _host(self) -> RowHost:
-        if self.engine.pinned is not None:
-            return RemoteHost(self.engine.pinned, self.data, self.arrays.wide)
-        return LocalHost(self.engine, self.data, self.arrays.wide, self.arrays.lengths)
-
     def _walk(self) -> None:
         last = self.starts.resumed(self.listen) if self.writer.steps else None
-        while True:
-            c = self._next(last)
-            if c is None:
-                return
-            step = self._closed_form(c) if c <= self.c_min else None
-            if step is None:
-                start, outlook = self.starts.at(c, last) or (self._first_point(self.c_min), Outlook())
-                step = self.stepper.step(start, c, outlook, self._enough, self._report)
-            elif not (step.point.certificate.relative_gap <= self.spec.tol and self._enough(step.point)):
-                # rows that nearly cancel: rounding hides where C_min is
-                step = self.stepper.step(step.point, c, Outlook(), self._enough, self._report)
-            self._write(step)
-            last = step.point
+        while (c := self._next(last)) is not None:
+            last = self._step(c, last)
+            line = self.space.write(self.writer, last.facts | {"scores": self.judge.scores(last.point)}, last.point)
+            self._report(line, done=True)
 
-    def _next(self, last: Point | None) -> float | None:
+    def _step(self, c: float, last: Step | None) -> Step:
+        """Take the step to C."""
+        if c > self.c_min:
+            start = self.starts.at(c, last) or Start(self.space.certify(self.c_min, self.space.first(self.c_min)))
+            return self.stepper.step(start, c, self._enough, self._report)
+        step = self.stepper.closed_form(c)
+        if step.point.certificate.relative_gap <= self.spec.tol and self._enough(step.point):
+            return step
+        # rows that nearly cancel: rounding hides where C_min is
+        return self.stepper.step(Start(step.point), c, self._enough, self._report)
+
+    def _next(self, last: Step | None) -> float | None:
         """Return the C after the last finished step, None at the end."""
         grid = self._grid()
         if grid:
             return grid[len(self.writer.steps)] if len(self.writer.steps) < len(grid) else None
         if last is None:
             return min(self.c_min, self.spec.c_max)
-        if last.c >= self.spec.c_max or has_ended(last.reach, self.spec.epsilon):
+        point = last.point
+        if point.c >= self.spec.c_max or has_ended(point.reach, self.spec.epsilon):
             return None
-        following = next_c(last.reach, self.spec.epsilon, self.spec.c_max)
+        following = next_c(point.reach, self.spec.epsilon, self.spec.c_max)
         assert following is not None, "a step ends only where the path can go on"
         return following
 
@@ -231,48 +213,6 @@ class PathRun:
             return True
         return next_c(point.reach, self.spec.epsilon, self.spec.c_max) is not None
 
-    def _first_point(self, c: float) -> Point:
-        """Return the solution at C <= C_min: alpha_i = u_i for all rows."""
-        rows = self.arrays
-        if self.cost_sum is None:
-            self.cost_sum = row_sum(self.engine, self.data, rows.costs)
-        alpha = rows.change_alpha()
-        for part in rows.chunks():
-            alpha[part] = c * rows.costs[part]
-        w = c * self.cost_sum
-        reach = math.fsum(float(alpha[p] @ rows.norms[p]) for p in rows.chunks())
-        return self.certifier.point(c, w, w, drift_of_sum(reach, rows.n_rows + 2))
-
-    def _closed_form(self, c: float) -> Step:
-        clock, begun = Clock(), self.stepper.reading()
-        with clock("certify"):
-            point = self._first_point(c)
-        self.arrays.verdicts[:] = KEEP
-        facts = self.stepper.facts(point, point, Counter(), begun)
-        facts |= {"working_set": 0, "rounds": 0, "solver": "closed form", "seconds": clock.seconds()}
-        facts |= {"theta": Outlook().theta, "error": None}
-        return Step(point, Outlook(), facts)
-
-    def _write(self, step: Step) -> None:
-        point, facts = step.point, dict(step.facts)
-        facts["scores"] = self._scores(point)
-        apart = None if point.w_alpha is point.w else point.w_alpha
-        line = self.writer.append(facts, point.w, point.alpha, self.arrays.verdicts, apart)
-        self._report(line, done=True)
-
-    def _scores(self, point: Point) -> dict[str, float | None] | None:
-        """Score the rows left out of training, or the validation data."""
-        if self.validation is not None:
-            f = np.empty(self.validation.n_rows)
-            labels = np.concatenate([np.array(shard.load().labels) for shard in self.validation.shards])
-            model = trained_on(self.data, self.writer.folder, point.c, point.w)
-            products(self.engine, self.validation, [model.weights_on(self.validation)], [f])
-            return scores(f, labels)
-        if self.arrays.trained == self.arrays.n_rows:
-            return None
-        held = self.arrays.held_out()
-        return scores(point.margins[held], self.arrays.labels[held])
-
     def _report(self, facts: dict[str, Any], done: bool = False) -> None:
         first, top = min(self.c_min, facts["c"]), self._top()
         share = math.log(facts["c"] / first) / math.log(top / first) if top > first > 0 else 1.0
@@ -291,6 +231,6 @@ class PathRun:
         )
 
 
-def _uneven(arrays: RowArrays) -> bool:
-    used = arrays.costs[arrays.costs > 0]
+def _uneven(state: RowState) -> bool:
+    used = state.costs[state.costs > 0]
     return bool(used.size and used.max() > used.min())

@@ -1,4 +1,4 @@
-"""A model of another run as the reference point on these data: of another C, or of yesterday's data.
+"""A model of another run as a pair on these data: of another C, or of yesterday's data.
 
 The ball of design 3.1 needs nothing but a w and a feasible alpha. So whatever a stored model was trained on, its w is
 one, and its alpha becomes one. Rows of shards that both data sets have keep theirs, cut to the box (where no shard is
@@ -24,52 +24,51 @@ from pipeline.engine.engine import Engine
 from pipeline.maths.ball import drift_of_sum
 from pipeline.passes.products import products
 from pipeline.passes.sums import row_sum
-from pipeline.path.certify import Certifier, Point
 from pipeline.runs.directory import StepView
 from pipeline.spec import PathSpec
-from pipeline.working.state import RowArrays
+from pipeline.working.solver import LinearPair
+from pipeline.working.state import RowState
 
 ROUNDINGS = 8  # of a term of w_alpha besides the additions: products with u_i, t, a sum of two sums
 NEARLY = 1 - 1e-12
 
 
-def reference_point(certifier: Certifier, step: StepView, spec: PathSpec) -> Point:
-    """Certify a stored step's w and alpha on the certifier's data, with the costs that ``spec`` gives them.
+def carried_pair(engine: Engine, data: Dataset, state: RowState, step: StepView, spec: PathSpec) -> LinearPair:
+    """Carry a stored step's w and alpha over to these data, with the costs that ``spec`` gives them.
 
-    Two passes, and a few more if there are new rows.
+    One pass, and a few more if there are new rows.
     """
-    arrays, data, engine = certifier.arrays, certifier.data, certifier.engine
-    c, alpha = float(step.c), arrays.change_alpha()
+    c, alpha = float(step.c), state.empty()
     w = _fitted(step.model.w(), data.n_features)
     new = _carry_over(step, data, alpha)
-    _follow_costs(step, arrays, alpha, c)
-    _where_inside(engine, data, arrays, c, w, new)
+    _follow_costs(step, state, alpha, c)
+    _where_inside(engine, data, state, c, w, new)
     w_alpha = row_sum(engine, data, alpha)
     if new.any():
         delta = row_sum(engine, data, new)
         size = float(delta @ delta)
         t = min(1.0, max(0.0, (float(new.sum()) - float(w_alpha @ delta)) / size)) if size > 0.0 else 1.0
-        for part in arrays.chunks():
+        for part in state.chunks():
             alpha[part] += t * new[part]
         w_alpha += t * delta
-    reach = math.fsum(float(alpha[p] @ arrays.norms[p]) for p in arrays.chunks())
+    reach = math.fsum(float(alpha[p] @ state.norms[p]) for p in state.chunks())
     same = step.fingerprint == data.fingerprint and spec.costs() == step.spec.costs()
     at_once = same and step.model.w_alpha() is None  # w is w_alpha: a vector less to multiply with
-    return certifier.point(c, w_alpha if at_once else w, w_alpha, drift_of_sum(reach, data.n_rows + ROUNDINGS))
+    return LinearPair(alpha, w_alpha if at_once else w, w_alpha, drift_of_sum(reach, data.n_rows + ROUNDINGS))
 
 
-def _follow_costs(step: StepView, arrays: RowArrays, alpha: np.ndarray, c: float) -> None:
+def _follow_costs(step: StepView, state: RowState, alpha: np.ndarray, c: float) -> None:
     """Cut alpha to the box; where the classes' weights have changed, alpha keeps its share of it."""
-    old, now = step.class_weights, arrays.class_weights
-    for part in arrays.chunks():
-        u, some = c * arrays.costs[part], alpha[part]
+    old, now = step.class_weights, state.class_weights
+    for part in state.chunks():
+        u, some = c * state.costs[part], alpha[part]
         if old != now:
-            some *= np.where(arrays.labels[part] == 1, now[1] / old[1], now[0] / old[0])
+            some *= np.where(state.labels[part] == 1, now[1] / old[1], now[0] / old[0])
             some[some >= u * NEARLY] = np.inf
         np.clip(some, 0.0, u, out=some)
 
 
-def _where_inside(engine: Engine, data: Dataset, arrays: RowArrays, c: float, w: np.ndarray, new: np.ndarray) -> None:
+def _where_inside(engine: Engine, data: Dataset, state: RowState, c: float, w: np.ndarray, new: np.ndarray) -> None:
     """Turn the ones of new rows into u_i for those inside the margin of w, else into 0; only their shards are read."""
     shards = tuple(s for s in data.shards if new[s.first_row : s.first_row + s.n_rows].any())
     if not shards:
@@ -79,7 +78,7 @@ def _where_inside(engine: Engine, data: Dataset, arrays: RowArrays, c: float, w:
     products(engine, some, [w], [f])
     for shard in shards:
         part = slice(shard.first_row, shard.first_row + shard.n_rows)
-        new[part] *= np.where(f[first : first + shard.n_rows] < 1.0, c * arrays.costs[part], 0.0)
+        new[part] *= np.where(f[first : first + shard.n_rows] < 1.0, c * state.costs[part], 0.0)
         first += shard.n_rows
 
 

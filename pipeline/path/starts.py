@@ -12,11 +12,9 @@ from collections.abc import Sequence
 
 from pipeline.events import Listener, Note
 from pipeline.maths.working_set import Outlook
-from pipeline.passes.products import products
-from pipeline.path.certify import Certifier, Point
-from pipeline.path.reference import reference_point
+from pipeline.path.space import Space
+from pipeline.path.step import Start, Step
 from pipeline.runs.directory import StepView
-from pipeline.runs.model_file import StoredModel
 from pipeline.runs.writer import RunWriter
 from pipeline.spec import PathSpec
 
@@ -24,27 +22,25 @@ from pipeline.spec import PathSpec
 class Starts:
     """The starts of a run's steps."""
 
-    def __init__(self, certifier: Certifier, writer: RunWriter, spec: PathSpec, references: Sequence[StepView]) -> None:
-        self.certifier, self.writer, self.spec, self.references = certifier, writer, spec, references
+    def __init__(self, space: Space, writer: RunWriter, spec: PathSpec, references: Sequence[StepView]) -> None:
+        self.space, self.writer, self.spec, self.references = space, writer, spec, references
 
-    def at(self, c: float, last: Point | None) -> tuple[Point, Outlook] | None:
-        """Return where to start for C, the last point or a reference, certified; None if there is neither."""
+    def at(self, c: float, last: Step | None) -> Start | None:
+        """Return where to start for C, the last step or a reference, certified; None if there is neither."""
         near = min(self.references, key=lambda each: _distance(each.c, c), default=None)
-        if near is not None and (last is None or _distance(near.c, c) < _distance(last.c, c)):
-            return reference_point(self.certifier, near, self.spec), self._outlook_from(near)
-        return None if last is None else (last, self._outlook())
+        if near is not None and (last is None or _distance(near.c, c) < _distance(last.point.c, c)):
+            point = self.space.certify(float(near.c), self.space.carried(near, self.spec))
+            return Start(point, None, self._outlook_from(near))
+        return None if last is None else Start(last.point, last.before, self._outlook())
 
-    def resumed(self, listen: Listener) -> Point:
-        """Return the last finished step's point, from its model and one pass."""
+    def resumed(self, listen: Listener) -> Step:
+        """Return the last finished step, from its model and one pass."""
         facts, model = self.writer.steps[-1], self.writer.model(len(self.writer.steps) - 1)
         listen(Note(f"continuing after step {facts['step']} (C = {facts['c']:.6g})"))
-        w = model.w()
-        model.alpha(self.certifier.arrays.change_alpha())
-        apart = model.w_alpha()
-        point = self.certifier.point(facts["c"], w, w if apart is None else apart, facts["drift"])
-        if self._came_from_the_step_before():
-            self._margins_again(self.writer.model(len(self.writer.steps) - 2))
-        return point
+        point = self.space.certify(facts["c"], self.space.stored(model, facts["drift"]))
+        if not self._came_from_the_step_before():
+            return Step(point, None, facts)
+        return Step(point, self.space.margins_again(self.writer.model(len(self.writer.steps) - 2)), facts)
 
     def _outlook(self) -> Outlook:
         """Return what the last step has taught for a step from there."""
@@ -67,18 +63,6 @@ class Starts:
         """Whether the last step started from the one before it."""
         steps = self.writer.steps
         return len(steps) > 1 and bool(steps[-2]["c"] == steps[-1]["c_ref"])
-
-    def _margins_again(self, model: StoredModel) -> None:
-        """Write the margins of an earlier point to ``before``, with the bits they had.
-
-        Rows are summed up in another order when they are multiplied by several vectors at once, as they were then if w
-        was not alone.
-        """
-        w, rows, engine, data = model.w(), self.certifier.arrays, self.certifier.engine, self.certifier.data
-        if self.certifier.with_signs or model.w_alpha() is not None:
-            products(engine, data, [w, w], [rows.before, rows.expected])  # expected is written by every step
-        else:
-            products(engine, data, [w], [rows.before])
 
 
 def _distance(c: float, other: float) -> float:

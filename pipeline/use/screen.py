@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +18,11 @@ from pipeline.files import replacing
 from pipeline.maths.screening import Screened
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO, verdicts
 from pipeline.path.c_range import Range
-from pipeline.path.certify import Certifier, Proof
-from pipeline.path.reference import reference_point
+from pipeline.path.certify import LinearPoint, LinearProof
+from pipeline.path.linear import LinearSpace
 from pipeline.runs.directory import StepView
 from pipeline.spec import PathSpec
-from pipeline.working.host import LocalHost
-from pipeline.working.rows import WorkingRows
-from pipeline.working.state import RowArrays, collect
+from pipeline.working.state import RowState, collect
 
 SCHEMA = pa.schema([("verdict", pa.int8()), ("lower", pa.float64()), ("upper", pa.float64())])
 
@@ -35,19 +32,19 @@ class Screening:
     """What a reference proves about the rows of a data set at C = ``c``."""
 
     c: float
-    arrays: RowArrays
-    proof: Proof
+    state: RowState
+    point: LinearPoint
+    proof: LinearProof
 
     def parts(self) -> Iterator[Screened]:
         """Yield bounds and verdicts, part after part in row order; rows left out of training are ZERO."""
-        for part in self.arrays.chunks():
+        for part in self.state.chunks():
             lower, upper = self.proof.bounds(part)
             found = verdicts(lower, upper)
-            found[self.arrays.costs[part] == 0.0] = ZERO
+            found[self.state.costs[part] == 0.0] = ZERO
             yield Screened(lower, upper, found)
 
 
-@contextmanager
 def screening(
     engine: Engine,
     data: Dataset,
@@ -56,7 +53,7 @@ def screening(
     rule: str = "it",
     memory: int | None = None,
     spec: PathSpec | None = None,
-) -> Iterator[Screening]:
+) -> Screening:
     """Certify the reference step on the data and make its region at C = ``c``.
 
     Costs and the rows left out are those of ``spec``, by default those that the step was trained with.
@@ -65,18 +62,17 @@ def screening(
     if not (np.isfinite(c) and c > 0):
         raise SpecError(f"C must be a positive finite number, not {c!r}")
     plan = project(data.n_rows, data.n_features, memory or default_budget(), engine.backend.workers)
-    with collect(engine, data, spec, Path(step.model.path).parent if plan.scratch else None) as arrays:
-        Range(arrays).check((c, step.c))
-        working = WorkingRows(LocalHost(engine, data, arrays.wide, arrays.lengths), arrays, plan.working_set)
-        certifier = Certifier(engine, data, arrays, working, rule)
-        point = reference_point(certifier, step, spec)
-        yield Screening(c, arrays, point.proof(c, rule))
+    state = collect(engine, data, spec, Path(step.model.path).parent if plan.scratch else None)
+    Range(state).check((c, step.c))
+    space = LinearSpace(engine, data, state, replace(spec, rule=rule), plan)
+    point = space.certify(float(step.c), space.carried(step, spec))
+    return Screening(c, state, point, point.proof(c, rule))
 
 
 def screen(data: Dataset, step: StepView, c: float, rule: str = "it", scheduler: str = "threads") -> Screened:
     """Return verdicts and bounds of all rows at C = ``c``, proven from a step of any run."""
-    with Engine(scheduler) as engine, screening(engine, data, step, c, rule) as found:
-        parts = list(found.parts())
+    with Engine(scheduler) as engine:
+        parts = list(screening(engine, data, step, c, rule).parts())
     return Screened(*(np.concatenate([getattr(p, key) for p in parts]) for key in ("lower", "upper", "verdicts")))
 
 
@@ -85,7 +81,7 @@ def screen_to(out: str | Path, found: Screening) -> dict[int, int]:
     counts = dict.fromkeys((KEEP, ZERO, UPPER), 0)
     with replacing(Path(out)) as stream, pq.ParquetWriter(stream, SCHEMA) as writer:
         for part in found.parts():
-            found.arrays.verdicts[sum(counts.values()) :][: part.verdicts.size] = part.verdicts
+            found.state.verdicts[sum(counts.values()) :][: part.verdicts.size] = part.verdicts
             writer.write_batch(pa.record_batch([part.verdicts, part.lower, part.upper], schema=SCHEMA))
             for verdict in counts:
                 counts[verdict] += int(np.count_nonzero(part.verdicts == verdict))

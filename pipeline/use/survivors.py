@@ -25,14 +25,14 @@ from pipeline.use.screen import Screening
 def survivors_to(out: str | Path, engine: Engine, data: Dataset, found: Screening) -> tuple[int, float, float | None]:
     """Write the KEEP rows and the folded row; return how many were kept, K (0: no folded row), and the cost they share.
 
-    Verdicts are those that ``screen_to`` left in the arrays. Costs that differ from row to row (None is returned) go to
+    Verdicts are those that ``screen_to`` left in the state. Costs that differ from row to row (None is returned) go to
     ``out.weight``, a line each, the folded row's K last.
     """
-    arrays = found.arrays
-    kept = (arrays.verdicts == KEEP) & (arrays.costs > 0.0)
-    upper = np.where(arrays.verdicts == UPPER, arrays.costs, 0.0)
+    state = found.state
+    kept = (state.verdicts == KEEP) & (state.costs > 0.0)
+    upper = np.where(state.verdicts == UPPER, state.costs, 0.0)
     k = float(upper.sum())
-    costs = arrays.costs[kept]
+    costs = state.costs[kept]
     shared = None if costs.size and np.ptp(costs) > 0.0 else float(costs[0]) if costs.size else 1.0
     with replacing(Path(out)) as stream:
         for indptr, indices, values, labels, _, _ in stream_rows(engine, data, kept):

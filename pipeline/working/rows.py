@@ -8,14 +8,14 @@ import numpy as np
 
 from pipeline.working.held import ROW_BYTES, entry_bytes
 from pipeline.working.host import RowHost
-from pipeline.working.state import RowArrays
+from pipeline.working.state import RowState
 
 
 class WorkingRows:
     """Row numbers, ascending, of at most ``limit`` bytes of rows."""
 
-    def __init__(self, host: RowHost, arrays: RowArrays, limit: int) -> None:
-        self.host, self.arrays, self.limit = host, arrays, limit
+    def __init__(self, host: RowHost, state: RowState, limit: int) -> None:
+        self.host, self.state, self.limit = host, state, limit
         self.rows = np.empty(0, np.int64)
 
     def release(self) -> None:
@@ -30,13 +30,13 @@ class WorkingRows:
 
     def fits(self, wanted: np.ndarray) -> bool:
         """Tell whether the rows of a mask can be held all at once."""
-        nonzeros = sum(int(self.arrays.lengths[p][wanted[p]].sum(dtype=np.int64)) for p in self.arrays.chunks())
-        return nonzeros * entry_bytes(self.arrays.wide) + ROW_BYTES * int(np.count_nonzero(wanted)) <= self.limit
+        nonzeros = sum(int(self.state.lengths[p][wanted[p]].sum(dtype=np.int64)) for p in self.state.chunks())
+        return nonzeros * entry_bytes(self.state.wide) + ROW_BYTES * int(np.count_nonzero(wanted)) <= self.limit
 
     def blocks(self, wanted: np.ndarray) -> Iterator[np.ndarray]:
         """Cut a mask into masks of consecutive rows that can be held, one after the other."""
         rows = np.flatnonzero(wanted)
-        sizes = np.cumsum(self.arrays.lengths[rows] * np.int64(entry_bytes(self.arrays.wide)) + ROW_BYTES)
+        sizes = np.cumsum(self.state.lengths[rows] * np.int64(entry_bytes(self.state.wide)) + ROW_BYTES)
         first, done = 0, 0
         while first < rows.size:
             stop = max(first + 1, int(np.searchsorted(sizes, done + self.limit, side="right")))

@@ -1,4 +1,4 @@
-"""Solve over the working set, wherever its rows are held: all other rows are frozen at their alpha (``solve_held``).
+"""Solve over the working set, wherever its rows are held: all other rows are frozen at their alpha (``solve``).
 
 If the working set does not fit into memory it is cut into blocks of consecutive rows, each solved for a few sweeps
 against the others (block minimisation: Yu, Hsieh, Chang, Lin, "Large linear classification when data cannot fit in
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,51 +22,64 @@ Timer = Callable[[str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
-class Pair:
-    """w and w_alpha (the same array where they are equal), a bound on the rounding of w_alpha, and who found them."""
+class LinearPair:
+    """A feasible alpha of all rows, w_alpha and w (the same array where they are equal), and who found them.
 
+    ``drift`` bounds |w_alpha - sum alpha_i z_i|. alpha is written while the pair is made, and never after.
+    """
+
+    alpha: np.ndarray
     w: np.ndarray
     w_alpha: np.ndarray
     drift: float
-    solver: str
+    solver: str = ""
+
+    def __post_init__(self) -> None:
+        alpha = self.alpha.view()
+        alpha.flags.writeable = False
+        object.__setattr__(self, "alpha", alpha)
 
 
 class RowSolver:
-    """Solves over the rows that ``arrays.chosen`` marks and writes their alpha back."""
+    """Solves over some rows, with the others frozen."""
 
     def __init__(self, working: WorkingRows, method: Method) -> None:
-        self.working, self.arrays, self.method = working, working.arrays, method
+        self.working, self.state, self.method = working, working.state, method
 
-    def solve(self, c: float, pair: Pair, target: float, clock: Timer) -> Pair:
-        """Return the pair after solving to an absolute gap of ``target`` over the working set."""
-        chosen = self.arrays.chosen
+    def solve(self, c: float, pair: LinearPair, chosen: np.ndarray, target: float, clock: Timer) -> LinearPair:
+        """Return the pair after solving to an absolute gap of ``target`` over the rows that ``chosen`` marks."""
+        alpha = self.state.empty()
+        alpha[:] = pair.alpha
         if self.working.fits(chosen):
             with clock("gather"):
                 self.working.hold(chosen)
             with clock("solve"):
-                return self._solve(c, pair, target)[0]
+                return self._solve(c, pair, alpha, target)[0]
         for _ in range(MOST_CYCLES):
             met = 0.0
             for block in self.working.blocks(chosen):
                 with clock("gather"):
                     self.working.hold(block)
                 with clock("solve"):
-                    pair, before = self._solve(c, pair, target, a_block=True)
+                    pair, before = self._solve(c, pair, alpha, target, a_block=True)
                     met += before
             if met <= target:
                 break
         self.working.release()
         return pair
 
-    def _solve(self, c: float, pair: Pair, target: float, a_block: bool = False) -> tuple[Pair, float]:
-        """Solve over the rows held and write their alpha back; return a block's gap before, too."""
+    def _solve(
+        self, c: float, pair: LinearPair, alpha: np.ndarray, target: float, a_block: bool = False
+    ) -> tuple[LinearPair, float]:
+        """Solve over the rows held and write their alpha; return the pair with all of it, and a block's gap before."""
         rows = self.working.rows
-        start, u = self.arrays.alpha[rows], c * self.arrays.costs[rows]
+        start, u = alpha[rows], c * self.state.costs[rows]
         found = self.working.host.solve(Task(start, u, pair.w_alpha, target, a_block, self.method))
-        self.arrays.change_alpha()[rows] = found.alpha
-        norms = self.arrays.norms[rows]
+        alpha[rows] = found.alpha
+        norms = self.state.norms[rows]
         moved = float(norms @ start) + 2 * float(norms @ found.alpha)  # twice: |v| <= |w_alpha| + sum alpha_i |z_i|
         sizes = float(np.linalg.norm(pair.w_alpha)) + float(np.linalg.norm(found.w_alpha))
         drift = pair.drift + gamma(float(rows.size + 2)) * (moved + sizes)
         w = found.w_alpha if found.apart is None else found.apart
-        return Pair(w, found.w_alpha, drift, found.solver), found.gap_before
+        made = replace(pair, alpha=alpha, w=w, w_alpha=found.w_alpha, drift=drift, solver=found.solver)
+        return made, found.gap_before

@@ -1,9 +1,9 @@
 """What is known of every row, one array entry each: in memory, or in scratch files when the budget is small.
 
-Facts (norm, length, cost, label) are collected once, in one pass. State (alpha, margins, verdicts) changes with every
-step; alpha and the products are numbered by how often they have changed, so that what was made of earlier ones (a
-``Point``) can tell. A scratch file is memory-mapped: its pages are the system's to write out, not part of the process's
-own memory.
+Facts (norm, length, cost, label) are collected once, in one pass, and never change. Verdicts and the working set
+(``chosen``) are those of the step under way. What proves something (alpha, products) belongs to the pair or the point
+that it is part of: ``empty`` makes its arrays, and they go with it. A scratch file is memory-mapped and has no name any
+more: its pages are the system's to write out, and it is gone with its array, or with the process.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
@@ -21,58 +19,30 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.shards.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
-from pipeline.files import remove_folder
 from pipeline.spec import PathSpec
 
 CHUNK = 1 << 17
 
 
-class RowArrays:
+class RowState:
     """Arrays with one entry a row. Rows left out of training (hold-out, other fold) have cost 0."""
 
     def __init__(self, n_rows: int, scratch: Path | None) -> None:
-        self.n_rows = n_rows
-        self.folder = None if scratch is None else Path(tempfile.mkdtemp(prefix="rows-", dir=scratch))
-        self.count = 0
+        self.n_rows, self.scratch = n_rows, scratch
         self.norms, self.costs = self.empty(np.float64), self.empty(np.float64)
         self.lengths, self.labels = self.empty(np.int32), self.empty(np.int8)
-        self._alpha, self._products = self.empty(np.float64), [self.empty(np.float64)]
-        self.alpha = self._alpha.view()
-        self.alpha.flags.writeable = False  # but by ``change_alpha``
-        self.changed = self.written = 0
-        self.before, self.expected = self.empty(np.float64), self.empty(np.float64)
         self.verdicts, self.chosen = self.empty(np.int8), self.empty(np.bool_)
         self.wide = False
         self.trained = n_rows
         self.class_weights = (1.0, 1.0)
 
-    def empty(self, dtype: type) -> np.ndarray:
+    def empty(self, dtype: type = np.float64) -> np.ndarray:
         """Return one more array, of zeros. The space of a file is taken now: later, a full disk is a bus error."""
-        if self.folder is None or self.n_rows == 0:
+        if self.scratch is None or self.n_rows == 0:
             return np.zeros(self.n_rows, dtype)
-        self.count += 1
-        path = self.folder / f"{self.count}.bin"
-        with path.open("wb") as stream:
+        with tempfile.TemporaryFile(prefix="rows-", dir=self.scratch) as stream:
             os.posix_fallocate(stream.fileno(), 0, self.n_rows * np.dtype(dtype).itemsize)
-        return np.memmap(path, dtype, "r+", shape=(self.n_rows,)).view(np.ndarray)
-
-    def need_products(self, count: int) -> list[np.ndarray]:
-        """Return ``count`` arrays for the products of the rows with as many vectors: what they held is gone."""
-        self.written += 1
-        while len(self._products) < count:
-            self._products.append(self.empty(np.float64))
-        return self._products[:count]
-
-    def products(self, written: int) -> list[np.ndarray]:
-        """Return the products of the ``written``-th pass, or raise RuntimeError if there was another one since."""
-        if written != self.written:
-            raise RuntimeError(f"the products of pass {written} were overwritten by pass {self.written}")
-        return self._products
-
-    def change_alpha(self) -> np.ndarray:
-        """Return alpha to be written to: from now on it is that of no point."""
-        self.changed += 1
-        return self._alpha
+            return np.memmap(stream, dtype, "r+", shape=(self.n_rows,)).view(np.ndarray)
 
     def chunks(self) -> Iterator[slice]:
         """Cut the rows into parts that fit into the cache's neighbourhood."""
@@ -83,23 +53,10 @@ class RowArrays:
         """Return the numbers of the rows left out of training."""
         return np.flatnonzero(self.costs == 0.0)
 
-    def close(self) -> None:
-        """Remove the scratch files."""
-        if self.folder is not None:
-            remove_folder(self.folder)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def collect(engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None) -> RowArrays:
+def collect(engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None) -> RowState:
     """Collect the facts of all rows in one pass, and settle their costs: class weights, and 0 for rows left out."""
-    arrays = RowArrays(data.n_rows, scratch)
+    arrays = RowState(data.n_rows, scratch)
     splitting = bool(spec.holdout or spec.fold)
     row = 0
     for norms, lengths, costs, labels, hashes, wide in engine.stream(_facts, data.shards, splitting):
@@ -138,7 +95,7 @@ def _facts(shard: Shard, splitting: bool) -> tuple[np.ndarray, np.ndarray, np.nd
     return np.array(rows.norms), lengths, np.array(rows.costs), np.array(rows.labels), hashes, wide
 
 
-def _weigh_classes(arrays: RowArrays, spec: PathSpec, path: str) -> None:
+def _weigh_classes(arrays: RowState, spec: PathSpec, path: str) -> None:
     counts = {-1: 0, 1: 0}
     for part in arrays.chunks():
         used = arrays.labels[part][arrays.costs[part] > 0]

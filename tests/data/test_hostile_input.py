@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import re
+import resource
 import zipfile
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from pipeline.data.reading.csv import READ_BYTES
 from pipeline.data.reading.labels import label_text
 from pipeline.data.reading.layout import Layout
 from pipeline.data.reading.parquet import ParquetSource
-from pipeline.data.reading.parquet_footer import list_entries
+from pipeline.data.reading.parquet_footer import _pages, check_pages, list_entries
 from pipeline.errors import DataError
 from tests.formats import WRITERS, Table, contents
 from tests.trained import command
@@ -473,6 +474,37 @@ def test_labels_that_a_damaged_file_decodes_to(labels):
     batch = pa.record_batch([labels, pa.array([1.0, 2.0])], ["label", "a"])
     with pytest.raises(DataError, match=r"rows.parquet: column 'label' is damaged \(.*\); write the file again"):
         labels_of(batch, Layout("label", None, ("a",)), Origin("rows.parquet"), ReadRules())
+
+
+@pytest.mark.parametrize("field", [2, 3])
+def test_a_page_that_is_larger_than_its_column_is_refused_before_arrow_takes_the_memory(tmp_path, field):
+    """Found by fuzzing (parquet, seed 2026, case 72506): 1,348 bytes took 629 MB."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"label": [0.0, 1.0], "f0": [1.0, 2.0]}), path, use_dictionary=False, compression="none")
+    content = bytearray(path.read_bytes())
+    at, size = 4, content[4:].index(0x15, 2)  # the first page's header: type, then its sizes as coded numbers
+    assert content[at] == content[at + 2] == 0x15
+    coded = bytes([0x80, 0x80, 0x80, 0x80, 0x05])  # 671,088,640
+    spot = at + 3 if field == 2 else at + 5
+    assert size == 2
+    assert content[spot] < 128
+    path.write_bytes(content[:spot] + coded + content[spot + 1 :])
+    with path.open("rb") as stream, pytest.raises(DataError, match="a page of 671,088,640 bytes in a column of"):
+        check_pages(stream, str(path))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(DataError, match="not a readable Parquet file"):
+        ingest([str(path)], tmp_path / "shards", IngestSpec())
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+def test_pages_of_every_kind_are_let_pass(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pa.table({"label": rng.integers(0, 2, 50_000), "text": ["x" * 1000] * 50_000, "f": rng.random(50_000)})
+    for version, compression in (("1.0", "gzip"), ("2.0", "zstd"), ("2.0", "none")):
+        pq.write_table(table, tmp_path / "t", data_page_version=version, compression=compression, row_group_size=9_000)
+        with (tmp_path / "t").open("rb") as stream:
+            check_pages(stream, "t")
+            assert len(list(_pages(stream))) > 2 * 3 * 6
 
 
 def test_a_footer_whose_names_are_numbers():

@@ -1,8 +1,8 @@
-"""What a run proves holds in exact arithmetic, at any magnitude, and a point that is out of date proves nothing."""
+"""What a run proves holds in exact arithmetic, at any magnitude, and a point owns what it proves."""
 
 from __future__ import annotations
 
-from collections import Counter
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -13,13 +13,9 @@ from pipeline.budget import default_budget, project
 from pipeline.engine.engine import Engine
 from pipeline.errors import SieveError
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
-from pipeline.maths.working_set import Outlook
-from pipeline.path.certify import Certifier
-from pipeline.path.step import Stepper
+from pipeline.path.linear import LinearSpace
 from pipeline.spec import PathSpec
-from pipeline.working.host import LocalHost
-from pipeline.working.rows import WorkingRows
-from pipeline.working.solver import RowSolver
+from pipeline.working.solver import LinearPair
 from pipeline.working.state import collect
 
 pytestmark = pytest.mark.attack
@@ -99,63 +95,50 @@ def test_verdicts_at_a_tiny_c(tmp_path):
 
 
 @pytest.fixture
-def certifier():
+def space():
     data, spec = pipeline.open_dataset("breast_cancer"), PathSpec(memory=default_budget())
-    plan = project(data.n_rows, data.n_features, spec.memory)
-    with Engine("inline") as engine, collect(engine, data, spec, None) as arrays:
-        working = WorkingRows(LocalHost(engine, data, arrays.wide, arrays.lengths), arrays, plan.working_set)
-        yield Certifier(engine, data, arrays, working, "it")
+    with Engine("inline") as engine:
+        yield LinearSpace(
+            engine, data, collect(engine, data, spec, None), spec, project(data.n_rows, data.n_features, spec.memory)
+        )
 
 
-def test_a_point_that_was_overwritten_proves_nothing(certifier):
+def at_zero(space, first_alpha=0.0):
+    """w = 0 with alpha = 0 but for one row's."""
+    w, alpha = np.zeros(space.data.n_features), space.state.empty()
+    alpha[500] = first_alpha
+    return LinearPair(alpha, w, w, 0.0)
+
+
+def test_a_point_proves_what_it_proved_whoever_certifies_another(space):
     """Its bounds missed 525 of 569 true margins once another point had been certified."""
-    w = np.zeros(certifier.data.n_features)
-    first = certifier.point(1.0, w, w, 0.0)
+    first = space.certify(1.0, at_zero(space))
     proof = first.proof(2.0, "it")
-    lower, upper = proof.bounds(slice(0, 10))
-    assert np.all(lower <= upper)
-    assert first.lift == 0.0
-    certifier.point(1.0, w + 1.0, w, 0.0)
-    stale = [lambda: proof.bounds(slice(0, 10)), lambda: first.proof(2.0, "none").bounds(slice(0, 10))]
-    for use in (*stale, lambda: first.lift, lambda: first.margins, lambda: first.products):
-        with pytest.raises(RuntimeError, match="overwritten"):
-            use()
+    before = [array.copy() for array in (*proof.bounds(slice(0, 569)), *first.products, first.pair.alpha)]
+    lift = first.lift
+    second = space.certify(1.0, space.first(1.0))
+    space.solve(1.0, second.pair, np.ones(569, bool), 1e-6, nullcontext)
+    after = [*proof.bounds(slice(0, 569)), *first.products, first.pair.alpha]
+    assert all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))
+    assert first.lift == lift
+    assert not np.array_equal(first.margins, second.margins)
 
 
-def test_a_pass_that_was_interrupted_leaves_no_point_behind(certifier, monkeypatch):
-    w = np.zeros(certifier.data.n_features)
-    point = certifier.point(1.0, w, w, 0.0)
-    monkeypatch.setattr("pipeline.path.certify.certifying_products", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        certifier.point(1.0, w + 1.0, w, 0.0)
-    with pytest.raises(RuntimeError, match="overwritten"):
-        point.proof(2.0, "it").bounds(slice(0, 10))
+def test_alpha_of_a_pair_is_not_written_to(space):
+    """A solve that fails half-way, or succeeds, leaves the pair that it started from as it was."""
+    pair = space.first(1.0)
+    with pytest.raises(ValueError, match="read-only"):
+        pair.alpha[0] = 0.5
+    before = pair.alpha.copy()
+    solved = space.solve(1.0, pair, np.ones(569, bool), 1e-6, nullcontext)
+    assert not np.array_equal(solved.alpha, pair.alpha)
+    np.testing.assert_array_equal(pair.alpha, before)
 
 
 @pytest.mark.parametrize("alpha", [-1e-9, 1.0 + 1e-9, np.nan])
-def test_an_alpha_outside_its_box_certifies_nothing(certifier, alpha):
-    certifier.arrays.change_alpha()[500] = alpha
-    w = np.zeros(certifier.data.n_features)
+def test_an_alpha_outside_its_box_certifies_nothing(space, alpha):
     with pytest.raises(ValueError, match=r"alpha\[500\] = .* is outside \[0, 1\]"):
-        certifier.point(1.0, w, w, 0.0)
-
-
-def test_no_step_starts_from_a_point_whose_alpha_is_gone(certifier):
-    """A solve that failed before its pass has written alpha: the point before it cannot be brought to another C."""
-    w = np.zeros(certifier.data.n_features)
-    point, spec = certifier.point(1.0, w, w, 0.0), PathSpec(memory=default_budget())
-    stepper = Stepper(certifier.arrays, certifier, RowSolver(certifier.working, None), spec)
-    with pytest.raises(ValueError, match="read-only"):
-        certifier.arrays.alpha[0] = 0.5
-    certifier.arrays.change_alpha()[0] = 0.5
-    point.proof(2.0, "it").bounds(slice(0, 10))  # its bounds need no alpha
-    for use in (
-        lambda: point.alpha,
-        lambda: stepper.facts(point, point, Counter(), (0, 0)),
-        lambda: stepper.step(point, 2.0, Outlook(), bool, print),
-    ):
-        with pytest.raises(RuntimeError, match="overwritten"):
-            use()
+        space.certify(1.0, at_zero(space, alpha))
 
 
 def test_a_cost_that_underflows_is_one_line(tmp_path):

@@ -114,7 +114,8 @@ def test_survivors_have_the_same_optimum(tmp_path, costs, c):
     world = WORLD.weighed(costs)
     data, run = trained(tmp_path / "data", world, [0.05], tol=1e-9)
     out = tmp_path / "keep.svm"
-    with Engine("inline") as engine, screening(engine, data, run.steps[0], c) as found:
+    with Engine("inline") as engine:
+        found = screening(engine, data, run.steps[0], c)
         counts = screen_to(tmp_path / "verdicts.parquet", found)
         kept, k, shared = survivors_to(out, engine, data, found)
     assert counts[KEEP] == kept
@@ -175,8 +176,9 @@ def test_alpha_follows_its_rows(tmp_path, c, least, most):
     gone, second = data.shards[0].n_rows, data.shards[1].n_rows
     today = joined(WORLD.rows(np.arange(gone, 120)), plain_world(6, seed=8))
     kept = write_shards(tmp_path / "kept", today, [second, 120 - gone])
-    with Engine("inline") as engine, screening(engine, kept, old.steps[0], c) as found:
-        alpha, f = found.proof.point.alpha.copy(), found.proof.point.margins.copy()
+    with Engine("inline") as engine:
+        point = screening(engine, kept, old.steps[0], c).point
+    alpha, f = point.pair.alpha, point.margins
     assert np.count_nonzero(alpha) > 10
     np.testing.assert_array_equal(alpha[:-6], old.steps[0].alpha[gone:])
     inside = f[-6:] < 1
@@ -200,9 +202,9 @@ def test_alpha_at_its_bound_stays_there_when_class_weights_change(tmp_path, sett
         tmp_path / "new", joined(WORLD, plain_world(9, seed=8)), [len(WORLD.y) // 3, len(WORLD.y) // 2, 120]
     )
     spec = PathSpec(**settings)
-    with Engine("inline") as engine, screening(engine, data, old.steps[0], 1.0, spec=spec) as found:
-        share = found.arrays.alpha[:120] / found.arrays.costs[:120]
     with Engine("inline") as engine:
+        found = screening(engine, data, old.steps[0], 1.0, spec=spec)
+        share = found.point.pair.alpha[:120] / found.state.costs[:120]
         before = old.steps[0].alpha / trained_rows(engine, pipeline.open_dataset(tmp_path / "old"), old.spec).costs
     np.testing.assert_allclose(share, before, rtol=1e-9)
     at_bound = np.abs(before - 1) < 1e-12

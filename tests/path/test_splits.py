@@ -33,8 +33,8 @@ def judged(score: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 def trained_rows(data, **settings) -> np.ndarray:
     """Which rows are trained on."""
-    with Engine("inline") as engine, collect(engine, data, PathSpec(**settings), None) as arrays:
-        return arrays.costs > 0
+    with Engine("inline") as engine:
+        return collect(engine, data, PathSpec(**settings), None).costs > 0
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(2, 60), ties=st.booleans(), share=st.sampled_from([0.1, 0.5, 0.9]))

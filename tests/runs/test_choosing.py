@@ -217,10 +217,8 @@ def one_class_out(tmp_path, share: float = 0.5):
     for seed in range(50):
         world = plain_world(12, 3, seed=seed)
         data = write_shards(tmp_path / str(seed), world)
-        with (
-            pipeline.Engine("inline") as engine,
-            path_module.collect(engine, data, path_module.PathSpec(holdout=share), None) as rows,
-        ):
+        with pipeline.Engine("inline") as engine:
+            rows = path_module.collect(engine, data, path_module.PathSpec(holdout=share), None)
             if len(set(rows.labels[rows.held_out()])) == 1:
                 return data
     raise AssertionError("no such rows")

@@ -30,7 +30,7 @@ from pipeline.runs.directory import open_run
 from pipeline.runs.model_file import StoredModel
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.working.rows import WorkingRows
-from pipeline.working.state import RowArrays
+from pipeline.working.state import RowState
 from tests.forked import LIMIT, Server, one_line, run_command
 from tests.trained import command, shards_of, sparse_rows
 
@@ -578,10 +578,16 @@ def test_a_full_disk_is_one_line_and_finished_steps_stay(job, undisturbed, child
 
 def test_the_space_of_scratch_files_is_taken_when_they_are_made(tmp_path):
     """Writing to a mapped file on a full disk is a bus error, which kills without a word."""
-    with RowArrays(100_000, tmp_path) as arrays:
-        assert not arrays.alpha.any()
-        for path in tmp_path.rglob("*.bin"):
-            assert path.stat().st_blocks * 512 >= path.stat().st_size > 0
+    taken = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            os, "posix_fallocate", lambda number, start, size: taken.append(size) or os.ftruncate(number, size)
+        )
+        state = RowState(100_000, tmp_path)
+        assert not state.empty().any()
+    assert taken[-1] == 800_000
+    assert sum(taken) == 100_000 * (8 + 8 + 4 + 1 + 1 + 1 + 8)
+    assert list(tmp_path.iterdir()) == [], "they have no name, and go with their arrays"
 
 
 @pytest.mark.parametrize("case", [PLAIN, "folds"])

@@ -34,9 +34,10 @@ def setting(request, tmp_path_factory):
     """A world, a new host of its rows, and their facts."""
     world = sparse_world(request.param == "float64")
     data = write_shards(tmp_path_factory.mktemp("rows") / "shards", world, [11, 12, 40])
-    with Engine("inline") as engine, collect(engine, data, PathSpec(), None) as arrays:
-        assert arrays.wide == (request.param == "float64")
-        yield world, partial(LocalHost, engine, data, arrays.wide, arrays.lengths), arrays
+    with Engine("inline") as engine:
+        state = collect(engine, data, PathSpec(), None)
+        assert state.wide == (request.param == "float64")
+        yield world, partial(LocalHost, engine, data, state.wide, state.lengths), state
 
 
 def check_held(world: World, working: WorkingRows) -> None:

@@ -18,8 +18,9 @@ from pipeline.data.reading.block import Block, Origin, ReadRules
 from pipeline.data.reading.columns import block_of
 from pipeline.data.reading.files import open_binary, size_of
 from pipeline.data.reading.layout import Layout, is_text, layout_of
-from pipeline.data.reading.parquet_footer import list_entries
+from pipeline.data.reading.parquet_footer import check_pages, list_entries
 from pipeline.data.reading.partitions import Partitions, partitions_of
+from pipeline.data.stores.located import is_url
 from pipeline.errors import DataError
 
 DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what Arrow raises for a file it cannot read
@@ -62,6 +63,8 @@ class ParquetSource:
         self.size = size_of(path)
         with open_binary(path) as stream:
             file = open_parquet(stream, path)
+            if not is_url(path):  # elsewhere, looking at every page would bring the file twice
+                check_pages(stream, path)
             schema = file.schema_arrow
             partitions = partitions_of(path, schema.names, options.label_column)
             self.layout = layout_of(partitions.schema(schema), path, options)

@@ -1,0 +1,27 @@
+"""Scores of the path's points: on the rows left out of training, or on validation data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.data.dataset import Dataset
+from pipeline.maths.score import scores
+from pipeline.path.space import Point, Space
+
+
+class Judge:
+    """Scores points on the same rows, whose labels are read once."""
+
+    def __init__(self, space: Space, validation: Dataset | None) -> None:
+        self.space, self.validation, state = space, validation, space.state
+        if validation is not None:
+            self.labels = np.concatenate([np.array(shard.load().labels) for shard in validation.shards])
+        else:
+            self.held_out = state.held_out()
+            self.labels = state.labels[self.held_out]
+
+    def scores(self, point: Point) -> dict[str, float | None] | None:
+        """Score a point; None where there is nothing to score it on."""
+        if self.validation is not None:
+            return scores(self.space.margins_on(point, self.validation), self.labels)
+        return scores(point.margins[self.held_out], self.labels) if self.held_out.size else None

@@ -1,0 +1,131 @@
+"""The seam between a path and its geometry: what a step needs to know of the space that w lives in.
+
+A path goes from pair to pair. A pair is a w with a feasible alpha; certified at C by one look at all rows it is a
+point, which owns what it proves: the certificate, every row's margin, and bounds of the margins at any other C. Who
+knows what w is (a vector, or coefficients of the rows in a kernel's space) makes pairs and points; the step, the
+choice of rows and the run are the same for all. ``LinearSpace`` is one such space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+
+from pipeline.data.dataset import Dataset
+from pipeline.maths.certificate import Certificate
+from pipeline.maths.eps_grid import Reach
+from pipeline.runs.directory import StepView
+from pipeline.runs.model_file import StoredModel
+from pipeline.runs.writer import RunWriter
+from pipeline.spec import PathSpec
+from pipeline.working.state import RowState
+
+Timer = Callable[[str], AbstractContextManager[None]]
+
+
+class Pair(Protocol):
+    """w and a feasible alpha; ``solver`` is who found them."""
+
+    @property
+    def alpha(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def solver(self) -> str: ...  # noqa: D102
+
+
+class Proof(Protocol):
+    """What a rule proves at some C: a region that holds w*, ``radius`` being that of its first ball."""
+
+    @property
+    def proves(self) -> bool: ...  # noqa: D102
+    @property
+    def radius(self) -> float: ...  # noqa: D102
+    def bounds(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper bounds of z_i . w* for some rows."""
+        ...
+
+
+class Point(Protocol):
+    """A certified pair; ``reach`` is measured in ``unit``, and ``drift`` bounds what rounding has done to w_alpha."""
+
+    @property
+    def c(self) -> float: ...  # noqa: D102
+    @property
+    def pair(self) -> Any: ...  # noqa: D102
+    @property
+    def margins(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def certificate(self) -> Certificate: ...  # noqa: D102
+    @property
+    def reach(self) -> Reach: ...  # noqa: D102
+    @property
+    def unit(self) -> float: ...  # noqa: D102
+    @property
+    def drift(self) -> float: ...  # noqa: D102
+    def proof(self, c: float, rule: str) -> Proof:
+        """Return what ``rule`` proves about the rows at C = ``c``."""
+        ...
+
+
+class Space(Protocol):
+    """Makes pairs and points over the rows of one data set; ``state`` is what is known of every row."""
+
+    state: RowState
+
+    def c_min(self) -> float:
+        """Return the largest C below which alpha_i = u_i for all rows; infinite if w* = 0 at every C."""
+        ...
+
+    def first(self, c: float) -> Any:
+        """Return the pair with alpha_i = u_i for all rows: the solution at C <= C_min."""
+        ...
+
+    def scaled(self, point: Any, c: float) -> Any:
+        """Bring a point's pair to C by the better of two feasible ways: scaled with C, or as it is."""
+        ...
+
+    def stored(self, model: StoredModel, drift: float) -> Any:
+        """Return the pair that a step of this run has written, with the bits that it had."""
+        ...
+
+    def carried(self, step: StepView, spec: PathSpec) -> Any:
+        """Return the pair that a step of any run makes on these rows; nothing that the run says is relied on."""
+        ...
+
+    def certify(self, c: float, pair: Any, tol: float = ...) -> Any:
+        """Return a pair's point at C: one look at all rows, and another where rounding alone keeps it from ``tol``."""
+        ...
+
+    def solve(self, c: float, pair: Any, chosen: np.ndarray, target: float, clock: Timer) -> Any:
+        """Return the pair after solving to an absolute gap of ``target`` over the rows that ``chosen`` marks."""
+        ...
+
+    def fits(self, chosen: np.ndarray) -> bool:
+        """Tell whether some rows can be solved for all at once."""
+        ...
+
+    def margins_again(self, model: StoredModel) -> np.ndarray:
+        """Return the margins of a step of this run, with the bits they had."""
+        ...
+
+    def margins_on(self, point: Any, other: Dataset) -> np.ndarray:
+        """Return the margins of the rows of another data set."""
+        ...
+
+    def write(self, writer: RunWriter, facts: dict[str, Any], point: Any) -> dict[str, Any]:
+        """Write a finished step with its model; return its line."""
+        ...
+
+    def reading(self) -> tuple[int, int]:
+        """Return the passes so far, and the nonzeros read besides."""
+        ...
+
+    def read_since(self, begun: tuple[int, int]) -> float:
+        """Return how many times the data were read since then."""
+        ...
+
+    def release(self) -> None:
+        """Let go of the rows that are held."""
+        ...
