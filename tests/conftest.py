@@ -25,13 +25,18 @@ LONG = (
     "runs/test_durability.py",
     "engine/test_silence.py",
     "engine/test_cluster.py",
-    "path/test_cluster.py",
     "path/test_path.py",
-    "data/test_durability.py",
+    "path/test_cluster.py",
     "path/test_memory.py",
+    "deploy/test_commands.py",
+    "working/test_solve_on.py",
     "engine/test_engine.py",
+    "data/test_durability.py",
     "path/test_reference.py",
     "passes/test_passes.py",
+    "maths/test_safety.py",
+    "data/test_roundtrip.py",
+    "engine/test_local_cluster.py",
 )
 
 

@@ -15,7 +15,7 @@ from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
 from pipeline.data.registry.fetch import fetch
 from pipeline.data.registry.registry import Entry
-from pipeline.data.stores.located import located as stores
+from pipeline.data.stores import located as stores
 from pipeline.engine.on_worker import named
 from pipeline.errors import DataError, DatasetError, EngineError, FetchError, JobError, OutputError, RegistryError
 from pipeline.events import Note

@@ -6,7 +6,7 @@ import fsspec
 import pytest
 
 from pipeline.data.dataset import Dataset, open_shards
-from pipeline.data.stores.located import located as stores
+from pipeline.data.stores import located as stores
 from pipeline.data.stores.transfer import copy_shards
 from tests.data.remotes import URL, Downloads
 from tests.trained import shards_of, sparse_rows

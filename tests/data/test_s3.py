@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster
 
 from pipeline.data.dataset import Dataset, Shard, open_shards
 from pipeline.data.inputs import open_dataset
-from pipeline.data.stores.located import located as stores
+from pipeline.data.stores import located as stores
 from pipeline.data.stores.shard_cache import shard_folder
 from pipeline.data.stores.transfer import copy_shards
 from pipeline.errors import DatasetError

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.data.dataset import open_shards
+from pipeline.data.stores import located as stores
 from pipeline.data.stores import shard_cache
-from pipeline.data.stores.located import located as stores
 from pipeline.data.stores.shard_cache import brought, shard_folder
 from pipeline.data.stores.transfer import copy_shards
 from pipeline.errors import DatasetError, SpecError
