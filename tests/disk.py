@@ -1,4 +1,7 @@
-"""Nothing in a test waits for the disk: no test can cut the power, and those that act as if count the calls instead."""
+"""No test waits for the disk: none can cut the power, and those that act as if watch the calls.
+
+Only in the process of the tests; one that is to be killed half-way is as slow as it would be.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from pipeline.cli import main
-from tests.disk import fsync
 
 LIMIT = 60.0
 
@@ -27,7 +26,6 @@ def run_command(errors: str, largest_file: int | None, arguments: list[str]) -> 
 
 
 def serve(connection: Connection, warm_up: tuple) -> None:
-    os.fsync = fsync
     warm_up[0](*warm_up[1:])
     while (call := connection.recv()) is not None:
         pid = os.fork()

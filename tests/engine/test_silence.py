@@ -102,8 +102,9 @@ def hoard_shared(*_shared):
     hoard(2)
 
 
-def test_a_worker_over_its_memory_limit_is_named_with_the_shard(cluster):
+def test_a_worker_over_its_memory_limit_is_named_with_the_shard(cluster, monkeypatch):
     """Here its nanny starts it again; that the next one is another must not be missed."""
+    monkeypatch.setattr(cluster_pass, "DEATHS_BY_MEMORY", 2)
     cluster.add_worker(nanny=True, options=["--memory-limit", "600MB"])
     expected = r"^worker tls://\S+ passed its memory limit \(with \d+ MB\) at shard 2(, \d workers so far)?; give the"
     with Engine(cluster.address) as engine, pytest.raises(EngineError, match=expected):
@@ -113,6 +114,7 @@ def test_a_worker_over_its_memory_limit_is_named_with_the_shard(cluster):
 def test_a_worker_over_its_memory_limit_before_any_shard(tmp_path, monkeypatch, nursery):
     """As one does that has room for little more than itself: what all tasks need is too much for it."""
     monkeypatch.setattr(cluster_pass, "touch", hoard_shared)
+    monkeypatch.setattr(cluster_pass, "DEATHS_BY_MEMORY", 2)
     expected = r"^worker tls://\S+ passed its memory limit \(with \d+ MB\) before its first shard(, \d workers so far)?"
     with real_cluster(tmp_path, workers=0, allowed_failures=0, nursery=nursery) as alone:
         alone.add_worker(nanny=True, options=["--memory-limit", "400MB"])
