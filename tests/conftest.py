@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from itertools import count
 from pathlib import Path
 
@@ -38,6 +39,12 @@ LONG = (
     "data/test_roundtrip.py",
     "engine/test_local_cluster.py",
 )
+
+
+def pytest_configure():
+    """Listen to interrupts, and let whoever is started do so: the background job of a shell ignores them at first."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
