@@ -217,10 +217,9 @@ def test_workers_that_are_paused_are_not_waited_for_for_ever(running, monkeypatc
         running.kill(worker)
     full = running.add_worker(options=["--memory-limit", "50MB"])
     try:
-        with pytest.raises(
-            EngineError, match=r"all workers of the Dask cluster at tls://.* are paused: their memory is"
-        ):
-            Engine(running.address).reduce(process_id, range(3), joined)
+        expected = r"all workers of the Dask cluster at tls://.* are paused: their memory is"
+        with pytest.raises(EngineError, match=expected), Engine(running.address) as engine:
+            engine.reduce(process_id, range(3), joined)
     finally:
         running.kill(full)
 
