@@ -21,9 +21,11 @@ import dask
 from distributed import Client
 
 from pipeline.engine.tls import client_security, credentials, make_credentials
+from tests.nursery import Child, Nursery, Order
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 120.0
+Process = subprocess.Popen | Child
 QUIET = ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
 
 
@@ -36,14 +38,18 @@ def until(condition: Callable[[], object], what: str = "it did not happen") -> N
 
 
 class RealCluster:
-    """A scheduler and its workers. Killed workers stay dead: they have no nanny."""
+    """A scheduler and its workers. Killed workers stay dead: they have no nanny.
 
-    def __init__(self, folder: Path, allowed_failures: int = 3) -> None:
+    With a ``nursery`` they are forked from a process that has everything loaded, except those that are to have an
+    interpreter or an environment of their own.
+    """
+
+    def __init__(self, folder: Path, allowed_failures: int = 3, nursery: Nursery | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.allowed_failures = folder, allowed_failures
+        self.folder, self.allowed_failures, self.nursery = folder, allowed_failures, nursery
         make_credentials(folder)
-        self.processes: list[subprocess.Popen] = []
-        self.workers: list[subprocess.Popen] = []
+        self.processes: list[Process] = []
+        self.workers: list[Process] = []
         self.count = 0
 
     def start_scheduler(self) -> None:
@@ -51,18 +57,18 @@ class RealCluster:
         file.unlink(missing_ok=True)
         words = ["--host", "tls://127.0.0.1", "--port", "0", "--scheduler-file", str(file)]
         more = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(self.allowed_failures)}
-        self.scheduler = self._start("scheduler", "scheduler", words, environment=more)
+        self.scheduler = self._start("scheduler", "scheduler", words, alone=False, environment=more)
         until(lambda: file.exists() and file.read_text().endswith("}"), "the scheduler does not start")
         self.address = json.loads(file.read_text())["address"]
 
-    def add_worker(self, wait: bool = True, **how: Any) -> subprocess.Popen:
+    def add_worker(self, wait: bool = True, **how: Any) -> Process:
         """Start a worker: ``python`` are options of its interpreter, the rest its own; a ``nanny`` starts it again."""
         name = f"worker-{self.count}"
         nanny = "--nanny" if how.pop("nanny", False) else "--no-nanny"
         words = [self.address, "--host", "127.0.0.1", "--nthreads", "1", nanny, "--name", name]
         words += ["--local-directory", str(self.folder / "work"), "--death-timeout", "60", *how.pop("options", ())]
         self.count += 1
-        worker = self._start(name, "worker", words, **how)
+        worker = self._start(name, "worker", words, alone=nanny == "--nanny", **how)
         self.workers.append(worker)
         if wait:
             self.await_worker(self.count - 1)
@@ -76,16 +82,18 @@ class RealCluster:
         for k in range(first, first + number):
             self.await_worker(k)
 
-    def fill_up(self, number: int) -> None:
-        """Start workers until there are that many, whoever killed earlier ones."""
+    def have_workers(self, number: int) -> None:
+        """Start or end workers until there are that many, whoever killed or added some."""
         self.workers = [worker for worker in self.workers if worker.poll() is None]
+        for worker in self.workers[number:]:
+            self.kill(worker)
         self.add_workers(number - len(self.workers))
 
     def await_worker(self, number: int) -> None:
         log = self.folder / f"worker-{number}.log"
-        until(lambda: b"Registered to" in log.read_bytes(), f"worker {number} does not start")
+        until(lambda: log.exists() and b"Registered to" in log.read_bytes(), f"worker {number} does not start")
 
-    def kill(self, worker: subprocess.Popen) -> None:
+    def kill(self, worker: Process) -> None:
         """End a worker at once, as the system does when memory is short."""
         worker.kill()
         worker.wait()
@@ -118,33 +126,62 @@ class RealCluster:
         kind: str,
         words: list[str],
         *,
+        alone: bool,
         python: tuple[str, ...] = (),
         environment: dict[str, str] | None = None,
         cwd: Path = ROOT,
-    ) -> subprocess.Popen:
+    ) -> Process:
         files = credentials(self.folder, kind)
-        tls = ["--tls-ca-file", files.ca, "--tls-cert", files.cert, "--tls-key", files.key]
-        given = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s"}
+        module, words = f"distributed.cli.dask_{kind}", [*words, *QUIET]
+        words += ["--tls-ca-file", files.ca, "--tls-cert", files.cert, "--tls-key", files.key]
+        given = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s"}
         given |= {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
-        command = [sys.executable, *python, "-m", f"distributed.cli.dask_{kind}", *words, *QUIET, *tls]
-        with (self.folder / f"{name}.log").open("wb") as log:
-            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-            process = subprocess.Popen(command, env=os.environ | given | (environment or {}), cwd=cwd, **streams)
+        given |= environment or {}
+        alone = alone or bool(python) or "PYTHONPATH" in (environment or {})
+        process: Process
+        if self.nursery is not None and not alone:
+            process = self.nursery.start(Order(module, words, given, cwd, self.folder / f"{name}.log"))
+        else:
+            with (self.folder / f"{name}.log").open("wb") as log:
+                streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+                command = [sys.executable, *python, "-m", module, *words]
+                process = subprocess.Popen(command, env=given, cwd=cwd, **streams)
         self.processes.append(process)
         return process
 
 
 @contextmanager
-def real_cluster(folder: Path, workers: int, **options: Any) -> Iterator[RealCluster]:
-    """Run a cluster; Dask in this process knows its credentials meanwhile."""
+def started(folder: Path, workers: int, **options: Any) -> Iterator[RealCluster]:
+    """Run a cluster."""
     cluster = RealCluster(folder, **options)
     try:
         cluster.start_scheduler()
         cluster.add_workers(workers)
+        yield cluster
+    finally:
+        cluster.stop()
+        collect_connections()
+
+
+@contextmanager
+def known(cluster: RealCluster) -> Iterator[RealCluster]:
+    """Let Dask in this process know the cluster's credentials."""
+    try:
         with dask.config.set(cluster.configuration()):
             yield cluster
     finally:
-        cluster.stop()
-        with warnings.catch_warnings():  # Dask leaves connections that broke to the garbage collector
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
+        collect_connections()
+
+
+@contextmanager
+def real_cluster(folder: Path, workers: int, **options: Any) -> Iterator[RealCluster]:
+    """Run a cluster; Dask in this process knows its credentials meanwhile."""
+    with started(folder, workers, **options) as cluster, known(cluster):
+        yield cluster
+
+
+def collect_connections() -> None:
+    """Collect connections that broke, which Dask leaves to the garbage collector: no later test answers for them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()

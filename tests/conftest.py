@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.disk import fsync
 
 settings.register_profile(
     "svmsieve", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -16,10 +20,60 @@ settings.load_profile("svmsieve")
 DEVELOPMENT_DATA = Path(os.environ.get("SVMSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
+# The files that take longest, so that no worker is left with one at the end. The first compiles the kernels; the second
+# needs none of them, and mostly waits meanwhile: two workers that began with the same kernels would compile them twice.
+LONG = (
+    "runs/test_durability.py",
+    "engine/test_silence.py",
+    "engine/test_cluster.py",
+    "path/test_path.py",
+    "path/test_cluster.py",
+    "path/test_memory.py",
+    "deploy/test_commands.py",
+    "working/test_solve_on.py",
+    "engine/test_engine.py",
+    "data/test_durability.py",
+    "path/test_reference.py",
+    "passes/test_passes.py",
+    "maths/test_safety.py",
+    "data/test_roundtrip.py",
+    "engine/test_local_cluster.py",
+)
+
+
+def pytest_configure():
+    """Listen to interrupts, and let whoever is started do so: the background job of a shell ignores them at first."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items):
+    """Put the long files first; xdist gives the files away in this order."""
+    rank = {Path(__file__).parent / name: k for k, name in enumerate(LONG)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk():
+    """Force nothing to disk in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        yield
+
+
+@pytest.fixture(scope="session")
+def caches(tmp_path_factory):
+    """Folders for caches; ``mktemp`` would look through all earlier ones for each test."""
+    folder = tmp_path_factory.mktemp("caches")
+    return (folder / str(k) for k in count())
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
+def own_cache(caches, monkeypatch):
     """Keep tests away from the user's cache of downloads and ingested files."""
-    monkeypatch.setenv("SVMSIEVE_CACHE", str(tmp_path_factory.mktemp("cache")))
+    cache = next(caches)
+    cache.mkdir()
+    monkeypatch.setenv("SVMSIEVE_CACHE", str(cache))
 
 
 @pytest.fixture(autouse=True)
@@ -36,12 +90,34 @@ def development_data():
     return DEVELOPMENT_DATA
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    """A cluster of real processes with TLS, without workers at first; one a module."""
-    from tests.clusters import real_cluster  # noqa: PLC0415, for benchmarks import this file and do without Dask
+# Benchmarks import this file and do without Dask, so what imports it does so when it is called
 
-    with real_cluster(tmp_path_factory.mktemp("cluster"), workers=0) as cluster:
+
+@pytest.fixture(scope="session")
+def nursery():
+    """Where the processes of clusters are forked from."""
+    from tests.nursery import Nursery  # noqa: PLC0415
+
+    found = Nursery()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory, nursery):
+    """One cluster of real processes with TLS for all tests that leave its scheduler alone."""
+    from tests.clusters import started  # noqa: PLC0415
+
+    with started(tmp_path_factory.mktemp("cluster"), workers=0, nursery=nursery) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def running(shared_cluster):
+    """The shared cluster, known to Dask here as long as a module runs; a test says how many workers it is to have."""
+    from tests.clusters import known  # noqa: PLC0415
+
+    with known(shared_cluster) as cluster:
         yield cluster
 
 

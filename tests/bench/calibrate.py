@@ -15,14 +15,17 @@ import math
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
+import pipeline
 from pipeline import budget
 from pipeline.engine import engine
 from pipeline.maths import csr
@@ -32,11 +35,10 @@ from pipeline.solve.newton import solve_newton
 from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, line_search, proximal_alpha
 from pipeline.solve.newton_system import Systems
 from pipeline.solve.reduced import ReducedProblem
-from pipeline.working.state import RowArrays
+from pipeline.working.state import RowState
 from tests.bench.measure import child
 
 LENGTH, SEED, SETTLED = 40, 1, 30
-MOST_VECTORS = 4  # that a pass multiplies rows with: w, w_alpha, the signs', and one to spare
 SMALL_PATH = """
 import pipeline
 pipeline.fit_path("breast_cancer", epsilon=0.3, scheduler="inline")
@@ -205,11 +207,28 @@ def of_memory() -> Iterator[Constant]:
     """What a process has before there are rows, and what a row takes besides its values."""
     said = child(SMALL_PATH)
     yield Constant("budget", "BASE", budget.BASE, said[0])
-    rows = RowArrays(1000, None)
-    rows.need_products(MOST_VECTORS)
-    found = [rows.products(rows.written), vars(rows).values()]
-    own = {id(a): a.nbytes for some in found for a in some if isinstance(a, np.ndarray) and a.base is None}
-    yield Constant("budget", "ROW_BYTES", budget.ROW_BYTES, sum(own.values()) / 1000)
+    yield Constant("budget", "ROW_BYTES", budget.ROW_BYTES, row_bytes())
+
+
+def row_bytes() -> float:
+    """Return the most bytes a row that the arrays by row of a small path have had at a time."""
+    live, most, empty = 0, 0, RowState.empty
+
+    def note(change: int) -> None:
+        nonlocal live, most
+        live += change
+        most = max(live, most)
+
+    def counted(state: RowState, dtype: type = np.float64) -> np.ndarray:
+        made = empty(state, dtype)
+        note(made.nbytes)
+        weakref.finalize(made, note, -made.nbytes)
+        return made
+
+    data = pipeline.open_dataset("breast_cancer")
+    with mock.patch.object(RowState, "empty", counted):
+        pipeline.fit_path(data, epsilon=0.01, scheduler="inline")
+    return most / data.n_rows
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import pytest
 from pipeline.data.dataset import open_shards
 from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
-from pipeline.data.stores.located import located as stores
+from pipeline.data.stores import located as stores
 from pipeline.data.stores.shard_cache import shard_folder
 from pipeline.data.stores.transfer import copy_shards
 from pipeline.errors import DatasetError

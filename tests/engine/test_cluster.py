@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def cluster(running):
     """A cluster of two workers, whatever earlier tests did to it."""
-    running.add_workers(2 - len(running.workers))
+    running.have_workers(2)
     return running
 
 
@@ -194,11 +194,11 @@ def test_no_worker_left_is_an_error_that_names_the_shard(engine, cluster, monkey
         cluster.kill(worker)
 
 
-def test_a_task_that_takes_every_worker_with_it_is_named(tmp_path, monkeypatch):
+def test_a_task_that_takes_every_worker_with_it_is_named(tmp_path, monkeypatch, nursery):
     monkeypatch.setattr(cluster_pass, "DEATHS_AT_A_SHARD", 4)
     expected = r"[45] workers of .* died, each at shard 2 \(most likely out of memory\); give the workers more memory"
     with (
-        real_cluster(tmp_path, workers=6, allowed_failures=1) as cluster,
+        real_cluster(tmp_path, workers=6, allowed_failures=1, nursery=nursery) as cluster,
         Engine(cluster.address) as engine,
         pytest.raises(EngineError, match=expected),
     ):
@@ -217,10 +217,9 @@ def test_workers_that_are_paused_are_not_waited_for_for_ever(running, monkeypatc
         running.kill(worker)
     full = running.add_worker(options=["--memory-limit", "50MB"])
     try:
-        with pytest.raises(
-            EngineError, match=r"all workers of the Dask cluster at tls://.* are paused: their memory is"
-        ):
-            Engine(running.address).reduce(process_id, range(3), joined)
+        expected = r"all workers of the Dask cluster at tls://.* are paused: their memory is"
+        with pytest.raises(EngineError, match=expected), Engine(running.address) as engine:
+            engine.reduce(process_id, range(3), joined)
     finally:
         running.kill(full)
 
@@ -256,9 +255,12 @@ def test_a_shard_that_one_worker_cannot_read(cluster, tmp_path, monkeypatch):
 # A scheduler that goes, a client that leaves
 
 
-def test_a_scheduler_that_is_gone_is_an_error_soon(tmp_path, monkeypatch):
+def test_a_scheduler_that_is_gone_is_an_error_soon(tmp_path, monkeypatch, nursery):
     monkeypatch.setattr(connection, "SECONDS_TO_CONNECT", 1.0)
-    with real_cluster(tmp_path / "cluster", workers=1) as cluster, Engine(cluster.address) as engine:
+    with (
+        real_cluster(tmp_path / "cluster", workers=1, nursery=nursery) as cluster,
+        Engine(cluster.address) as engine,
+    ):
 
         def kill_scheduler() -> None:
             until(lambda: seen(tmp_path))

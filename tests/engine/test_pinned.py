@@ -22,7 +22,7 @@ from tests.clusters import real_cluster, until
 @pytest.fixture
 def cluster(running, watcher):
     """A cluster of two workers, whatever earlier tests did to it."""
-    running.fill_up(2)
+    running.have_workers(2)
     until(lambda: len(watcher.nthreads()) == 2)
     return running
 
@@ -152,8 +152,8 @@ def test_a_worker_that_is_on_its_way_is_waited_for(pinned, monkeypatch):
     assert pinned._choose(set(), 60.0) == "late"
 
 
-def test_a_lost_scheduler_is_one_line(tmp_path):
-    with real_cluster(tmp_path, workers=1) as running:
+def test_a_lost_scheduler_is_one_line(tmp_path, nursery):
+    with real_cluster(tmp_path, workers=1, nursery=nursery) as running:
         engine = Engine(running.address, solve_on="worker")
         engine.pinned.reserve(1)
         assert engine.pinned.call(Kept, Kept.call)[0] == 1

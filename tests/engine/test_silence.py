@@ -27,8 +27,8 @@ def soon(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with real_cluster(tmp_path_factory.mktemp("cluster"), workers=3, allowed_failures=0) as cluster:
+def cluster(tmp_path_factory, nursery):
+    with real_cluster(tmp_path_factory.mktemp("cluster"), workers=3, allowed_failures=0, nursery=nursery) as cluster:
         yield cluster
 
 
@@ -63,12 +63,13 @@ def test_a_worker_that_stops_during_a_pass_is_left_behind(cluster, tmp_path, mon
         until(lambda: stopped.poll() is not None, "whoever was left behind leaves")
 
 
-def test_a_stopped_scheduler_is_one_line_soon(cluster, soon):
+def test_a_stopped_scheduler_is_one_line_soon(cluster, soon, tmp_path):
+    (tmp_path / "go").touch()
     with Engine(cluster.address) as engine:
         cluster.scheduler.send_signal(signal.SIGSTOP)
         try:
             with pytest.raises(EngineError, match=r"^the Dask scheduler at tls://.* has not answered for 3 s \(sto"):
-                engine.reduce(waiting, range(3), added, np.ones(3), "")
+                engine.reduce(waiting, range(3), added, np.ones(3), str(tmp_path))
         finally:
             cluster.scheduler.send_signal(signal.SIGCONT)
 
@@ -101,19 +102,21 @@ def hoard_shared(*_shared):
     hoard(2)
 
 
-def test_a_worker_over_its_memory_limit_is_named_with_the_shard(cluster):
+def test_a_worker_over_its_memory_limit_is_named_with_the_shard(cluster, monkeypatch):
     """Here its nanny starts it again; that the next one is another must not be missed."""
+    monkeypatch.setattr(cluster_pass, "DEATHS_BY_MEMORY", 2)
     cluster.add_worker(nanny=True, options=["--memory-limit", "600MB"])
-    expected = r"^worker tls://\S+ passed its memory limit \(with \d+ MB\) at shard 2(, 2 workers so far)?; give the"
+    expected = r"^worker tls://\S+ passed its memory limit \(with \d+ MB\) at shard 2(, \d workers so far)?; give the"
     with Engine(cluster.address) as engine, pytest.raises(EngineError, match=expected):
         engine.reduce(hoard, range(6), added)
 
 
-def test_a_worker_over_its_memory_limit_before_any_shard(tmp_path, monkeypatch):
+def test_a_worker_over_its_memory_limit_before_any_shard(tmp_path, monkeypatch, nursery):
     """As one does that has room for little more than itself: what all tasks need is too much for it."""
     monkeypatch.setattr(cluster_pass, "touch", hoard_shared)
+    monkeypatch.setattr(cluster_pass, "DEATHS_BY_MEMORY", 2)
     expected = r"^worker tls://\S+ passed its memory limit \(with \d+ MB\) before its first shard(, \d workers so far)?"
-    with real_cluster(tmp_path, workers=0, allowed_failures=0) as alone:
+    with real_cluster(tmp_path, workers=0, allowed_failures=0, nursery=nursery) as alone:
         alone.add_worker(nanny=True, options=["--memory-limit", "400MB"])
         with Engine(alone.address) as engine, pytest.raises(EngineError, match=expected):
             engine.backend.neighbours.all = False

@@ -42,7 +42,7 @@ def undisturbed(data, tmp_path_factory):
 @pytest.fixture
 def cluster(running):
     """A cluster of three workers, whatever earlier tests did to it."""
-    running.add_workers(3 - len(running.workers))
+    running.have_workers(3)
     return running
 
 
@@ -87,16 +87,15 @@ def test_a_worker_killed_during_the_path_changes_no_bit(data, undisturbed, clust
         assert all(finding.holds for finding in verify(engine, run.path, data))
 
 
-def test_the_path_survives_random_kills(data, undisturbed, tmp_path):
-    with real_cluster(tmp_path / "cluster", workers=3) as cluster:
-        kills, runs = soak(cluster, data, SETTINGS, tmp_path / "runs", kills=3, chance=random.Random(0))
+def test_the_path_survives_random_kills(data, undisturbed, cluster, tmp_path):
+    kills, runs = soak(cluster, data, SETTINGS, tmp_path / "runs", kills=3, chance=random.Random(0))
     assert kills == 3
     assert all(models(run) == undisturbed for run in runs)
 
 
-def test_the_run_goes_on_with_a_new_scheduler(data, undisturbed, tmp_path, monkeypatch):
+def test_the_run_goes_on_with_a_new_scheduler(data, undisturbed, tmp_path, monkeypatch, nursery):
     monkeypatch.setattr(connection, "SECONDS_TO_CONNECT", 1.0)
-    with real_cluster(tmp_path / "cluster", workers=1) as cluster:
+    with real_cluster(tmp_path / "cluster", workers=1, nursery=nursery) as cluster:
 
         def kill_scheduler(event) -> None:
             if getattr(event, "done", False) and event.step == 3:

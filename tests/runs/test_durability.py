@@ -318,7 +318,7 @@ def run_to_line(number: int, code: tuple[str, ...], ending: str, errors: str, ar
 
 
 HEADER_CODE = ("pipeline/files.py",)
-STEP_CODE = ("runs/writer.py", "runs/model_file.py")
+STEP_CODE = ("pipeline/runs/writer.py", "pipeline/runs/model_file.py")
 
 
 @pytest.mark.parametrize("ending", ["killed", "interrupted"])

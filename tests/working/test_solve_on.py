@@ -58,7 +58,7 @@ def small_budget():
 @pytest.fixture
 def cluster(running, watcher):
     """A cluster of two workers, whatever earlier tests did to it."""
-    running.fill_up(2)
+    running.have_workers(2)
     until(lambda: len(watcher.nthreads()) == 2)
     return running
 
