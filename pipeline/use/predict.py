@@ -22,6 +22,7 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.inputs import is_shards, open_dataset
 from pipeline.engine.engine import Engine
+from pipeline.errors import DataError
 from pipeline.events import Listener, Progress, silent
 from pipeline.files import replacing
 from pipeline.maths import csr
@@ -72,8 +73,9 @@ def predict(
     if isinstance(data, str | Path):
         data = rows_for(model, str(data), IngestSpec(bias=model.bias), listen)
     if isinstance(data, RowsToScore):
-        return _numbered(data.parts(), model.names)
-    return _predicted(engine, data, model.weights_on(data, listen), model.names)
+        return _numbered(data.parts(), model, data.path)
+    parts = engine.stream(_shard_scores, data.shards, model.weights_on(data, listen))
+    return _numbered(parts, model, data.path)
 
 
 def rows_for(
@@ -137,15 +139,15 @@ def _groups(parts: Iterator[Predicted]) -> Iterator[tuple[np.ndarray, np.ndarray
         yield np.concatenate([p.score for p in waiting]), np.concatenate([p.sign for p in waiting])
 
 
-def _numbered(parts: Iterator[tuple[np.ndarray, np.ndarray]], names: tuple[str, str]) -> Iterator[Predicted]:
+def _numbered(parts: Iterator[tuple[np.ndarray, np.ndarray]], model: LinearModel, path: str) -> Iterator[Predicted]:
     row = 0
     for score, sign in parts:
-        yield Predicted(row, score, sign, names)
+        finite = np.isfinite(score)
+        if not finite.all():
+            problem = f"its score by {model.run} is beyond float64's range; scale the features, and train again"
+            raise DataError(problem, path=path, row=row + int(np.argmin(finite)) + 1)
+        yield Predicted(row, score, sign, model.names)
         row += score.size
-
-
-def _predicted(engine: Engine, data: Dataset, w: np.ndarray, names: tuple[str, str]) -> Iterator[Predicted]:
-    yield from _numbered(engine.stream(_shard_scores, data.shards, w), names)
 
 
 def _shard_scores(shard: Shard, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -75,7 +75,7 @@ def _entries(stored: Mapping[str, np.ndarray], name: str, size: int) -> Entries:
     index, value = _array(stored, f"{name}_index", np.int64, 1), _array(stored, f"{name}_value", np.float64, 1)
     if index.shape != value.shape or not np.isfinite(value).all():
         raise ValueError(f"{name} is not a list of finite numbers")
-    if index.size and (index[0] < 0 or index[-1] >= size or (np.diff(index) <= 0).any()):
+    if index.size and (index[0] < 0 or index[-1] >= size or (index[1:] <= index[:-1]).any()):
         raise ValueError(f"the indices of {name} do not ascend from 0 to at most {size - 1}")
     return index, value
 

@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer
 
 import pipeline
 from pipeline.engine.engine import Engine
-from pipeline.errors import DatasetError, OutputError, RunError, SpecError
+from pipeline.errors import DataError, DatasetError, OutputError, RunError, SpecError
 from pipeline.path.fit import fit_path
 from pipeline.runs.directory import Run, open_run
 from pipeline.scoring.linear_model import LinearModel, model_of
@@ -66,6 +66,18 @@ def test_predictions_equal_dense_numpy(tmp_path, inline, labels, bias):
     close(found["auc"], metrics.roc_auc_score(y, score))
     close(found["f1"], metrics.f1_score(y, score > 0))
     assert 0.7 < found["accuracy"] < 1
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("files", [True, False])
+def test_a_score_beyond_the_range_is_one_line(tmp_path, inline, files):
+    """Found by fuzzing (runs, seed 2026, case 57106): infinity was written as a score."""
+    path = tmp_path / "rows.svm"
+    path.write_text("1 1:1\n-1 1:-1\n1 1:1e10\n")
+    model = LinearModel(tmp_path / "run", 0, 1.0, np.array([1e300]), 0.0, ("-1",), ("1",), index_base=1)
+    data = path if files else pipeline.open_dataset(path)
+    with pytest.raises(DataError, match=r"row 3: its score by .*run is beyond float64's range; scale the features"):
+        list(predict(inline, model, data))
 
 
 def test_a_score_of_zero_is_negative(made, tmp_path, inline):

@@ -260,6 +260,8 @@ def test_a_long_way_to_c_is_no_finding(tmp_path):
         ("n_rows", lambda n: n.astype(np.float64), "n_rows is float64"),
         ("zero_bits", lambda b: b[:-1], "zero_bits are not 80 bits"),
         ("upper_bits", lambda b: b.astype(np.int64), "upper_bits is int64"),
+        # found by fuzzing (runs, seed 2026, case 21966): a difference of int64 can wrap
+        ("alpha_index", lambda i: np.concatenate([[5, -(2**63)], i[2:]]), "the indices of alpha do not ascend"),
     ],
 )
 def test_arrays_of_another_type(run, data, name, change, message):
