@@ -1,5 +1,9 @@
 """svmsieve: certified SVM regularisation paths on data larger than memory.
 
+    run = pipeline.fit_path("shards/", grid=[0.1, 1], holdout=0.2)
+    run.best.c, run.best.relative_gap, run.best.w    # a StepView: what steps.jsonl says (StepRecord), and the model
+    run.header.c_min, run.header.data.rows           # a RunHeader: what run.json says
+
     data = pipeline.open_dataset("shards/")          # a shard directory, Parquet, an svmlight file, or a registry name
     with pipeline.Engine("threads") as engine:       # or "inline", "processes", "tcp://scheduler:8786"
         f = pipeline.margins(engine, data, w)        # one pass over all rows, chunk by chunk
@@ -10,7 +14,6 @@ Names are loaded when they are first used, so that ``import pipeline`` and the c
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,11 +25,16 @@ if TYPE_CHECKING:
     from pipeline.passes.products import margins
     from pipeline.passes.sums import cost_sum
     from pipeline.path.fit import fit_path
-    from pipeline.runs.directory import open_run
+    from pipeline.runs.data_record import DataRecord
+    from pipeline.runs.directory import Run, StepView, open_run
+    from pipeline.runs.records import RunHeader, StepRecord
+    from pipeline.spec import PathSpec
     from pipeline.use.describe import describe
     from pipeline.use.export import load_sklearn
     from pipeline.use.predict import predict
     from pipeline.use.screen import screen
+
+    __version__: str
 
 _HOME = {
     "Dataset": "pipeline.data.dataset",
@@ -37,6 +45,12 @@ _HOME = {
     "describe": "pipeline.use.describe",
     "fit_path": "pipeline.path.fit",
     "open_run": "pipeline.runs.directory",
+    "Run": "pipeline.runs.directory",
+    "StepView": "pipeline.runs.directory",
+    "StepRecord": "pipeline.runs.records",
+    "RunHeader": "pipeline.runs.records",
+    "DataRecord": "pipeline.runs.data_record",
+    "PathSpec": "pipeline.spec",
     "screen": "pipeline.use.screen",
     "load_sklearn": "pipeline.use.export",
     "cost_sum": "pipeline.passes.sums",
@@ -46,9 +60,15 @@ _HOME = {
 }
 
 __all__ = [
+    "DataRecord",
     "Dataset",
     "Engine",
     "IngestSpec",
+    "PathSpec",
+    "Run",
+    "RunHeader",
+    "StepRecord",
+    "StepView",
     "cost_sum",
     "describe",
     "fit_path",
@@ -61,10 +81,16 @@ __all__ = [
     "predict",
     "screen",
 ]
-__version__ = _version("svmsieve")
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
+if not TYPE_CHECKING:  # or an editor would take any name for one of these
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOME:
+            return getattr(import_module(_HOME[name]), name)
+        if name == "__version__":
+            return import_module("importlib.metadata").version("svmsieve")
+        raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__, "__version__"})

@@ -22,14 +22,21 @@ from pathlib import Path
 
 from pipeline.errors import BudgetError
 
-BASE, WORKER = 200_000_000, 160_000_000
-VECTORS = 11
-ROW_BYTES, MASKS = 112, 4  # facts 23, two points with their pairs 64, the margins before and expected 16, a pair 8
-BATCH, BATCH_FROM_AFAR = 8_000_000, 60_000_000
-SHARE_OF_MACHINE = 0.5
-SHARE_FOR_ROW_ARRAYS, SHARE_FOR_WORKERS = 0.1, 0.2
-LEAST_WORKING_SET = 16_000_000
-COPIES, COPIES_NEWTON = 2.5, 5.0
+# Measured (``python -m tests.bench.calibrate``; tests/path/test_memory.py holds a run to the sum of all these):
+BASE = 200_000_000  # a process after a small path: 126 MB; 178 to 209 MB where it had to compile
+WORKER = 160_000_000  # the same of a process that makes passes only
+# Counted in the code:
+VECTORS = 11  # w and w_alpha of the last point and of this one, the signs', the fold, dcd's four, one being written
+ROW_BYTES = 112  # facts 23, two points with their pairs 64, the margins before and expected 16, one more pair 8
+MASKS = 4  # of them in memory at once while the others are in scratch files: bytes, one a row
+COPIES = 2.5  # the rows, those that they are exchanged for, and half as much for what dcd adds
+COPIES_NEWTON = 5.0  # the rows, and newton's copies: scaled, by column, multiplied, in float64 whatever they are in
+# Plain choices:
+BATCH, BATCH_FROM_AFAR = 8_000_000, 60_000_000  # a worker's results on their way: of a million rows; with copies
+SHARE_OF_MACHINE = 0.5  # the default budget: the other half is the page cache's, which has the shards
+SHARE_FOR_ROW_ARRAYS = 0.1  # of the budget: more of them go to scratch files, and the working set gets their room
+SHARE_FOR_WORKERS = 0.2  # of what is left: the same share whatever the workers are, so that steps do not depend on them
+LEAST_WORKING_SET = 16_000_000  # with less a run would read the data again and again: refused instead
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pipeline.redact import redacted
@@ -49,6 +50,27 @@ class StepProgress:
 
 Event = Progress | Note | StepProgress
 Listener = Callable[[Event], None]
+
+
+_to_all: list[Listener] = []
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Have a listener told, too, what concerns this process as a whole, whatever caused it: that it has to compile."""
+    _to_all.append(listener)
+    try:
+        yield
+    finally:
+        _to_all.remove(listener)
+
+
+def announce(event: Event) -> bool:
+    """Tell everybody who listens to this process; return whether anybody does."""
+    heard = tuple(_to_all)
+    for listener in heard:
+        listener(event)
+    return bool(heard)
 
 
 def silent(event: Event) -> None:

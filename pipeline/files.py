@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedRandom
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,23 +35,38 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def atomic(path: Path) -> Iterator[BinaryIO]:
-    """Yield a stream whose bytes, forced to disk, become the file ``path`` at the end; a failure leaves what was there.
+def atomic(path: Path, sync: bool = True) -> Iterator[BufferedRandom]:
+    """Yield a stream whose bytes become the file ``path`` at the end, forced to disk; a failure leaves what was there.
 
     The temporary file is a new one, under a name that nobody can know before: neither a second writer nor whoever may
-    write in that folder (and left a link there) gets hold of it.
+    write in that folder (and left a link there) gets hold of it. It can be read again, too. Without ``sync`` a power
+    cut may leave a file that is damaged: that is for files whose reader would notice.
     """
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
-    stream = os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb")
+    stream = open_new(temporary)
     try:
         with stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
+            if sync:
+                os.fsync(stream.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def open_new(path: Path, mode: int = 0o666) -> BufferedRandom:
+    """Open a file for writing and reading that was not there before: neither a file nor a link of that name is used."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "w+b")
+
+
+def link_whole(path: Path, target: Path) -> None:
+    """Make or change a symbolic link, all at once, and force its name to disk."""
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+    temporary.symlink_to(target)
+    temporary.replace(path)
+    sync_directory(path.parent)
 
 
 def local(path: str | Path) -> Path:

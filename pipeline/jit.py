@@ -1,8 +1,4 @@
-"""Numba as this package uses it: compiled on first call, without the GIL, cached on disk where one can write.
-
-The cache watches the file of a kernel, not those of its helpers: after a change to a helper that kernels of other files
-call, remove ``__pycache__``.
-"""
+"""Numba as this package uses it: compiled on first call, without the GIL, cached on disk where one can write."""
 
 from __future__ import annotations
 
@@ -10,22 +6,43 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from pipeline.kernel_cache import KernelCache, NoCache
+
+# Nobody calls kernels from C: the entries for that would be a twentieth of the time that compiling takes.
+_OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
+
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a hot loop. Where no cache directory is writable (a read-only image) it compiles in memory."""
+    compiled = numba.njit(function, **_OPTIONS)
     try:
-        return numba.njit(function, nogil=True, cache=True)
+        compiled._cache = KernelCache(function)
     except RuntimeError:  # "no locator available": neither __pycache__ nor the user's cache can be written
-        return numba.njit(function, nogil=True)
+        compiled._cache = NoCache()
+    return compiled
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a helper into the kernels that call it: as a call of its own it would take every array apart again."""
-    return numba.njit(function, nogil=True, forceinline=True)
+    return numba.njit(function, **_OPTIONS, forceinline=True)
+
+
+def alike(*arrays: np.ndarray) -> list[np.ndarray]:
+    """Return read-only views of what a kernel only reads: rows of a file are read-only and others are not, and Numba
+    would compile the kernel for both.
+    """
+    return [_read_only(array) if array.flags.writeable else array for array in arrays]
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 @intrinsic

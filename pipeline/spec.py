@@ -14,9 +14,11 @@ from numbers import Integral, Real
 from typing import Any
 
 from pipeline.errors import SpecError, shown
+from pipeline.maths.rules import RULES
+from pipeline.solve import SOLVERS
 
-RULES = ("it", "bt1", "bt2", "gap", "none")
-SOLVERS = ("auto", "dcd", "newton", "liblinear")
+__all__ = ["MOST_C", "RULES", "SCORES", "SOLVERS", "PathSpec"]
+
 SCORES = ("accuracy", "balanced_accuracy", "auc", "f1")
 MOST_C = 10_000  # of a grid: a model is a file, and what a run says of itself is read as a whole
 LEAST_TOL = 1e-15  # float64 has no smaller difference between a primal and a dual value

@@ -20,7 +20,7 @@ from typing import Any
 import dask
 from distributed import Client
 
-from pipeline.engine.tls import Certificates, client_security, make_certificates
+from pipeline.engine.tls import client_security, credentials, make_credentials
 from tests.nursery import Child, Nursery, Order
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +47,7 @@ class RealCluster:
     def __init__(self, folder: Path, allowed_failures: int = 3, nursery: Nursery | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.allowed_failures, self.nursery = folder, allowed_failures, nursery
-        self.certificates: Certificates = make_certificates(folder)
+        make_credentials(folder)
         self.processes: list[Process] = []
         self.workers: list[Process] = []
         self.count = 0
@@ -100,7 +100,7 @@ class RealCluster:
         self.workers.remove(worker)
 
     def client(self) -> Client:
-        return Client(self.address, security=client_security(self.certificates), set_as_default=False)
+        return Client(self.address, security=client_security(credentials(self.folder, "client")), set_as_default=False)
 
     def environment(self) -> dict[str, str]:
         """Return what a client in another process needs in its environment."""
@@ -117,7 +117,7 @@ class RealCluster:
             process.wait()
 
     def _tls(self) -> dict[str, str]:
-        files = self.certificates
+        files = credentials(self.folder, "client")
         return {"CA_FILE": files.ca, "CLIENT__CERT": files.cert, "CLIENT__KEY": files.key}
 
     def _start(
@@ -131,7 +131,7 @@ class RealCluster:
         environment: dict[str, str] | None = None,
         cwd: Path = ROOT,
     ) -> Process:
-        files = self.certificates
+        files = credentials(self.folder, kind)
         module, words = f"distributed.cli.dask_{kind}", [*words, *QUIET]
         words += ["--tls-ca-file", files.ca, "--tls-cert", files.cert, "--tls-key", files.key]
         given = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s"}

@@ -76,6 +76,12 @@ def own_cache(caches, monkeypatch):
     monkeypatch.setenv("SVMSIEVE_CACHE", str(cache))
 
 
+@pytest.fixture(autouse=True)
+def no_word_of_compiling(monkeypatch):
+    """Have what commands say in this process not depend on what was compiled before; tests/test_jit.py undoes it."""
+    monkeypatch.setattr("pipeline.kernel_cache._Silence.over", True)
+
+
 @pytest.fixture
 def development_data():
     """The folder of real data sets; tests that need it are skipped where there is none."""

@@ -23,11 +23,11 @@ import numpy as np
 
 import pipeline
 from pipeline.errors import SieveError
-from pipeline.maths.problem import combination
 from pipeline.maths.rounding import nearest
-from pipeline.maths.screening import Rows, refer, screen
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from tests.exact_oracle import descend, dot, optimum
+from tests.in_memory.problem import combination
+from tests.in_memory.screening import MemoryRows, refer, screen
 
 LEAST_C, MOST_C = 1e-200, 1e200
 SCALES = (-531, 531)  # 2^-531 is 1.4e-160, 2^531 is 7e159
@@ -136,7 +136,7 @@ def one(seed: int, number: int, judge: Judge) -> None:
     w, best = optimum(problem.z.tolist(), problem.boxes())
     margins = [Fraction(dot(w, row)) for row in problem.z.tolist()]
     norms = np.ldexp(np.linalg.norm(problem.z.astype(float), axis=1), problem.k)
-    rows = Rows(problem.rows, problem.costs, norms, np.full(len(margins), problem.z.shape[1]))
+    rows = MemoryRows(problem.rows, problem.costs, norms, np.full(len(margins), problem.z.shape[1]))
     ratio = float(rng.choice([1.0, 1.0, 0.99, 0.9, 0.5, 1e-3, 0.0]))
     c_ref = max(problem.c * ratio, LEAST_C)
     kind = str(rng.choice(REFERENCES))

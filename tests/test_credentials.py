@@ -14,7 +14,7 @@ import pytest
 from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
 from pipeline.data.registry.fetch import fetch
-from pipeline.data.registry.registry import Entry
+from pipeline.data.registry.registry import RegistryEntry
 from pipeline.data.stores import located as stores
 from pipeline.engine.on_worker import named
 from pipeline.errors import DataError, DatasetError, EngineError, FetchError, JobError, OutputError, RegistryError
@@ -205,14 +205,14 @@ def test_nor_do_files_when_all_goes_well(capsys, monkeypatch, tmp_path, shelf):
 
 def test_the_record_of_a_download_names_the_file_and_nothing_else(tmp_path, shelf):
     _, host = shelf
-    entry = Entry("rows", "download", url=f"http://{host}/rows.svm?id=1&X-Amz-Signature={SECRET}")
+    entry = RegistryEntry("rows", "download", url=f"http://{host}/rows.svm?id=1&X-Amz-Signature={SECRET}")
     file = fetch(entry, tmp_path)
     record = file.with_name("rows.svm.sha256")
     assert SECRET not in written(tmp_path)
-    signed_again = Entry("rows", "download", url=f"http://{host}/rows.svm?X-Amz-Signature=other&id=1")
+    signed_again = RegistryEntry("rows", "download", url=f"http://{host}/rows.svm?X-Amz-Signature=other&id=1")
     assert fetch(signed_again, tmp_path) == file
     with pytest.raises(FetchError, match=r"came from http://\S+\?\*\*\* \w+, not http://"):
-        fetch(Entry("rows", "download", url=f"http://{host}/rows.svm?id=2&X-Amz-Signature={SECRET}"), tmp_path)
+        fetch(RegistryEntry("rows", "download", url=f"http://{host}/rows.svm?id=2&X-Amz-Signature={SECRET}"), tmp_path)
     digest = record.read_text().split()[0]
     record.write_text(f"{digest}  rows.svm\n# {entry.url}\n")  # as older versions wrote it
     assert fetch(signed_again, tmp_path) == file

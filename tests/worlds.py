@@ -112,7 +112,7 @@ def _rows(world: World, part: slice) -> Rows:
 
 def check_run(world: World, run: Run, oracle: bool = True) -> None:
     """Hold every step of a finished run against the world; costs are those the run was to train with."""
-    assert run.header["status"] == "finished"
+    assert run.header.is_finished
     assert all(one.c < two.c for one, two in pairwise(run.steps))
     for step in run.steps:
         check_certificate(world, step, run.spec.tol)

@@ -2,8 +2,8 @@
 
     python cluster.py JOB.yaml --certificates DIR [--workers 4] [--print-script]
 
-The cluster speaks TLS with the credentials in DIR (``certificates.sh``). Every node has to see DIR and the store of
-job.yaml. Workers that SLURM starts late join late. The exit code is the one of ``svmsieve nightly``.
+The cluster speaks TLS with the credentials in DIR (``svmsieve cluster certificates DIR``). Every node has to see DIR
+and the store of job.yaml. Workers that SLURM starts late join late. The exit code is the one of ``svmsieve nightly``.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from dask_jobqueue import SLURMCluster
 from distributed import Client
 from distributed.security import Security
 
-ROLES = ("client", "scheduler", "worker")
+from pipeline.engine.tls import security_of_all
+from pipeline.errors import EngineError
 
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", type=Path, metavar="JOB.yaml")
-    parser.add_argument("--certificates", type=Path, required=True, metavar="DIR", help="ca.pem, cert.pem and key.pem")
+    parser.add_argument("--certificates", type=Path, required=True, metavar="DIR", help="its credentials")
     parser.add_argument("--workers", type=int, default=4, help="SLURM jobs to submit [4]")
     parser.add_argument("--cores", type=int, default=4, help="threads of a worker [4]")
     parser.add_argument("--memory", default="16GB", help="memory of a worker's job [16GB]")
@@ -39,16 +40,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--queued", type=float, default=3600, help="seconds to wait for the first worker [3600]")
     parser.add_argument("--print-script", action="store_true", help="print a worker's batch script and leave")
     return parser.parse_args()
-
-
-def tls(directory: Path) -> Security:
-    """Return the credentials for all three roles."""
-    try:
-        ca, cert, key = (str((directory / name).resolve(strict=True)) for name in ("ca.pem", "cert.pem", "key.pem"))
-    except FileNotFoundError as error:
-        sys.exit(f"cluster.py: {error.filename}: is not there; make it with certificates.sh {directory}")
-    shared = {f"tls_{role}_cert": cert for role in ROLES} | {f"tls_{role}_key": key for role in ROLES}
-    return Security(require_encryption=True, tls_ca_file=ca, **shared)
 
 
 def cluster(options: argparse.Namespace, security: Security) -> SLURMCluster:
@@ -88,7 +79,10 @@ def main() -> int:
     """Start the cluster, run the nightly job on it, end the cluster."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # SLURM's end: cancel the workers' jobs
     options = arguments()
-    security = tls(options.certificates)
+    try:
+        security = security_of_all(options.certificates)
+    except EngineError as error:
+        sys.exit(f"cluster.py: {error}")
     with cluster(options, security) as slurm:
         if options.print_script:
             print(slurm.job_script())

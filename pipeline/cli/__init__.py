@@ -10,17 +10,8 @@ from typing import Any, NoReturn
 
 import click
 
-from pipeline.cli.cluster import cluster
-from pipeline.cli.datasets import datasets
 from pipeline.cli.ending import Ending
-from pipeline.cli.export import export_command
-from pipeline.cli.ingest import ingest_command
-from pipeline.cli.nightly import nightly_command
-from pipeline.cli.path import path_command
-from pipeline.cli.predict import predict_command
-from pipeline.cli.store import store
-from pipeline.cli.train import screen_command, train_command
-from pipeline.cli.verify import verify_command
+from pipeline.cli.lazy import Commands
 from pipeline.errors import SieveError, SieveWarning
 from pipeline.redact import redacted
 
@@ -37,7 +28,28 @@ Examples:
 """
 
 
-@click.group(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+COMMANDS = Commands(
+    {
+        "ingest": "pipeline.cli.ingest:ingest_command",
+        "path": "pipeline.cli.path:path_command",
+        "train": "pipeline.cli.train:train_command",
+        "screen": "pipeline.cli.train:screen_command",
+        "verify": "pipeline.cli.verify:verify_command",
+        "predict": "pipeline.cli.predict:predict_command",
+        "export": "pipeline.cli.export:export_command",
+        "nightly": "pipeline.cli.nightly:nightly_command",
+        "store": "pipeline.cli.store:store",
+        "datasets": "pipeline.cli.datasets:datasets",
+        "cluster": "pipeline.cli.cluster:cluster",
+    }
+)
+
+
+@click.group(
+    commands=COMMANDS,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="svmsieve", prog_name="svmsieve")
 def app() -> None:
     """Certified SVM regularisation paths on data larger than memory.
@@ -45,19 +57,6 @@ def app() -> None:
     Data of any common format become memory-mapped sparse shards (ingest); passes over them run on this machine or on a
     Dask cluster. Exit codes: 0 done, 1 the job failed, 2 wrong usage, 143 ended by SIGTERM.
     """
-
-
-app.add_command(ingest_command)
-app.add_command(path_command)
-app.add_command(train_command)
-app.add_command(screen_command)
-app.add_command(verify_command)
-app.add_command(predict_command)
-app.add_command(export_command)
-app.add_command(nightly_command)
-app.add_command(store)
-app.add_command(datasets)
-app.add_command(cluster)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli.options import Size
+from pipeline.cli.options import Local, Size
 from pipeline.cli.progress import counted
 
 EXAMPLES = """
@@ -16,6 +16,14 @@ Examples:
   svmsieve path clicks --out run --scheduler tls://127.0.0.1:40123     # the address that up printed
   svmsieve cluster down
 """
+FOR_OTHERS = """
+\b
+Examples:
+  svmsieve cluster certificates certs
+  svmsieve cluster certificates certs --host scheduler.example.org --host 10.0.0.7 --days 90
+  dask scheduler --protocol tls --tls-ca-file certs/ca.pem --tls-cert certs/scheduler.pem \\
+                 --tls-key certs/scheduler-key.pem
+"""
 
 dir_option = click.option(
     "--dir", "folder", metavar="DIR", help="Where its state, certificates and logs are [default: a folder of yours]."
@@ -24,7 +32,7 @@ dir_option = click.option(
 
 @click.group(epilog=EXAMPLES)
 def cluster() -> None:
-    """Start and end a Dask cluster on this machine, reachable from it alone and encrypted."""
+    """Start and end a Dask cluster on this machine, reachable from it alone; make certificates for any cluster."""
 
 
 @cluster.command("up", epilog=EXAMPLES)
@@ -34,9 +42,9 @@ def cluster() -> None:
 @dir_option
 def up_command(workers: int, memory: int, threads: int, folder: str | None) -> None:
     """Start a scheduler and N workers with TLS certificates made on the spot; print the address."""
-    from pipeline.engine.local_cluster import up
+    from pipeline.engine.local_cluster import start_cluster
 
-    found = up(_folder(folder), workers, memory, threads)
+    found = start_cluster(_folder(folder), workers, memory, threads)
     click.echo(f"{found.address}: a scheduler and {counted(workers, 'worker')}; logs in {found.folder}")
     click.echo(f"svmsieve path DATA --out RUN --scheduler {found.address}")
 
@@ -45,24 +53,46 @@ def up_command(workers: int, memory: int, threads: int, folder: str | None) -> N
 @dir_option
 def down_command(folder: str | None) -> None:
     """End the cluster that up started: its processes, and no others."""
-    from pipeline.engine.local_cluster import down
+    from pipeline.engine.local_cluster import end_cluster
 
-    found = down(_folder(folder))
+    found = end_cluster(_folder(folder))
     click.echo(f"{found.address}: ended")
 
 
 @cluster.command("status", epilog="\b\nExample:\n  svmsieve cluster status")
 @dir_option
-def status_command(folder: str | None) -> None:
+def cluster_status_command(folder: str | None) -> None:
     """Say whether a cluster is up, and where."""
-    from pipeline.engine.local_cluster import find
+    from pipeline.engine.local_cluster import find_cluster
 
     place = _folder(folder)
-    found = find(place)
+    found = find_cluster(place)
     if found is None:
         click.echo(f"no cluster is up in {place}")
         return
     click.echo(f"{found.address}: {found.alive} of {len(found.members)} processes running")
+
+
+@cluster.command("certificates", epilog=FOR_OTHERS)
+@click.argument("folder", metavar="DIR", type=Local())
+@click.option(
+    "--host", "hosts", multiple=True, metavar="NAME", help="Of the scheduler or a worker, for who compares it."
+)
+@click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="How long they are valid.")
+@click.option("--keep", is_flag=True, help="If they are there and valid, leave them; to run before every start.")
+def certificates_command(folder: str, hosts: tuple[str, ...], days: int, keep: bool) -> None:
+    """Make the TLS certificates and keys that scheduler, workers and clients of one cluster share.
+
+    Who has none of them is refused, and nobody can make more: the authority's key is not kept. To renew them, remove
+    them, run this again and restart the cluster.
+    """
+    from pipeline.engine.tls import FILES, check_credentials, make_credentials
+
+    place = Path(folder)
+    if not keep or not any((place / name).exists() for name in FILES):
+        make_credentials(place, hosts, days)
+    until = check_credentials(place, hosts)
+    click.echo(f"{place}: ca.pem, and certificate and key of scheduler, worker and client, until {until:%Y-%m-%d}")
 
 
 def _folder(given: str | None) -> Path:

@@ -58,10 +58,10 @@ def list_command(as_json: bool) -> None:
 def fetch_command(name: str, out: str | None, force: bool, quiet: bool) -> None:
     """Download a data set; an interrupted download goes on where it stopped, and its sha256 is recorded and checked."""
     from pipeline.data.registry.fetch import cache_directory, fetch
-    from pipeline.data.registry.registry import find
+    from pipeline.data.registry.registry import find_entry
 
     with progress(quiet) as listen:
-        path = fetch(find(name), Path(out) if out else cache_directory(), listen, force)
+        path = fetch(find_entry(name), Path(out) if out else cache_directory(), listen, force)
     click.echo(str(path))
 
 

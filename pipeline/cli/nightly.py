@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.cli.options import quiet_option
-from pipeline.cli.progress import counted, progress
+from pipeline.cli.progress import counted, progress, score
 from pipeline.cli.table import say
 from pipeline.errors import JobError
+
+if TYPE_CHECKING:
+    from pipeline.nightly.records import NightRecord
 
 EXAMPLES = """
 \b
@@ -62,8 +65,8 @@ def nightly_command(
         _show_plan(plan_night(plan, today), as_json)
         return
 
-    def ended(line: dict[str, Any], trouble: str) -> None:
-        for text in [json.dumps(line)] if as_json else _said(line):
+    def ended(night: NightRecord, trouble: str) -> None:
+        for text in [json.dumps(night.to_json())] if as_json else _said(night):
             say(text)
         if trouble:
             say(f"svmsieve: {trouble}", err=True)
@@ -78,29 +81,26 @@ def nightly_command(
     context.exit(how.code)
 
 
-def _said(line: dict[str, Any]) -> list[str]:
+def _said(night: NightRecord) -> list[str]:
     """Say a night in a few lines."""
-    files = line["files"]
-    parts = [f"{line['night']}: {line['status']}"]
-    if "rows" in line:
-        came = f"{files['rows_added']:,} came, {files['rows_retired']:,} retired"
-        parts.append(f"{line['rows']:,} rows ({came})")
-    if "c" in line:
-        parts.append(f"C = {line['c']:.4g}, relative gap {line['relative_gap']:.1e}")
-        if line["settled"] is not None:
-            parts.append(f"{line['settled']:.1%} settled by yesterday's model")
-        if line["scores"]:
-            before = f" (yesterday's model {line['yesterday']['accuracy']:.4f})" if line["yesterday"] else ""
-            parts.append(f"accuracy {line['scores']['accuracy']:.4f}{before}")
-    texts = [*line.get("notes", ())]
-    texts += [f"{item['file']}: {item['status']} ({item['reason']})" for item in files["left_out"]]
-    for gate in line.get("gates", ()):
-        if not gate["passed"]:
-            texts.append(f"gate not passed: {gate['gate']} ({gate['value']:.6g} against {gate['limit']:.6g})")
-    if line.get("error"):
-        texts.append(line["error"])
-    if line.get("problem"):
-        texts.append(f"certificate does not hold: {line['problem']}")
+    parts = [f"{night.night}: {night.status}"]
+    if night.rows is not None:
+        came = f"{night.files.rows_added:,} came, {night.files.rows_retired:,} retired"
+        parts.append(f"{night.rows:,} rows ({came})")
+    if night.c is not None:
+        parts.append(f"C = {night.c:.4g}, relative gap {night.relative_gap:.1e}")
+        if night.settled is not None:
+            parts.append(f"{night.settled:.1%} settled by yesterday's model")
+        if night.scores:
+            before = f" (yesterday's model {score(night.yesterday.get('accuracy'))})" if night.yesterday else ""
+            parts.append(f"accuracy {score(night.scores.get('accuracy'))}{before}")
+    texts = [*night.notes]
+    texts += [f"{item.file}: {item.status} ({item.reason})" for item in night.files.left_out]
+    texts += [f"gate not passed: {gate.gate} ({gate.why})" for gate in night.gates if not gate.passed]
+    if night.error:
+        texts.append(night.error)
+    if night.problem:
+        texts.append(f"certificate does not hold: {night.problem}")
     return [", ".join(parts), *(f"  {text}" for text in texts)]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from pipeline.data.reading.formats import FORMATS
 from pipeline.errors import OutputError, SpecError
 from pipeline.files import local
 from pipeline.sizes import bytes_of
@@ -83,8 +84,6 @@ solve_on_option = click.option(
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how source files are read."""
-    from pipeline.data.reading.choose import FORMATS
-
     options = (
         click.option("--format", "format_", type=click.Choice(FORMATS), default="auto", show_default=True),
         click.option("--positive", metavar="LABEL", help="This label is +1 and every other -1 (one against the rest)."),

@@ -157,7 +157,7 @@ def reading_of(options: dict[str, Any]) -> Any:
 def show_run(run: Run, as_json: bool) -> None:
     """Print the table of a run, or all of it as JSON."""
     if as_json:
-        facts = {"run": str(run.path), **run.header, "steps": [step.facts for step in run.steps]}
+        facts = {"run": str(run.path), **run.header.to_json(), "steps": [step.to_json() for step in run.steps]}
         click.echo(json.dumps(facts, allow_nan=False))
         return
     header = ["step", "C", "screened", "solved for", "free", "at bound", "relative gap", "passes", "seconds"]
@@ -182,10 +182,10 @@ def show_run(run: Run, as_json: bool) -> None:
     table((*header, select.replace("_", " ")) if scored else tuple(header), rows, right=range(len(header) + 1))
     passes = sum(step.passes for step in run.steps) / len(run.steps)
     worst = max(step.relative_gap for step in run.steps)
-    memory = f", peak memory {human_bytes(run.header['peak_memory'])}" if run.header.get("peak_memory") else ""
+    memory = f", peak memory {human_bytes(run.header.peak_memory)}" if run.header.peak_memory else ""
     click.echo(
         f"{run.path}: {len(run.steps)} certified models, relative gap at most {worst:.1e}, "
-        f"{passes:.2f} passes a model, {run.header['seconds']:.1f} s{memory}"
+        f"{passes:.2f} passes a model, {run.header.seconds or 0.0:.1f} s{memory}"
     )
 
 

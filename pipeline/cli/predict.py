@@ -73,7 +73,7 @@ def predict_command(
         found = write_predictions(engine, model, source, Path(out), listen)
     if as_json:
         facts = {"out": out, "run": run, "step": model.step, "c": model.c, "rows": found.rows}
-        facts |= {"labelled": found.labelled, "rows_seen_in_training": rows_seen(opened_run.header, source)}
+        facts |= {"labelled": found.labelled, "rows_seen_in_training": rows_seen(opened_run.header.data, source)}
         click.echo(json.dumps(facts | {"scores": found.scores or None}, allow_nan=False))
         return
     shown = ", ".join(f"{SHOWN[key]} {score(found.scores[key])}" for key in SHOWN if found.scores)
@@ -82,6 +82,6 @@ def predict_command(
     elif found.labelled < found.rows:
         shown += f" (on the {found.labelled:,} rows with a label that the run knows)"
     click.echo(f"{out}: {found.rows:,} rows by step {model.step} (C = {model.c:.6g}): {shown}")
-    seen = said_of_seen(opened_run.header, source)
+    seen = said_of_seen(opened_run.header.data, opened_run.spec, source)
     if seen:
         click.echo(f"{out}: {seen}")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pipeline.events import Event, Listener, Note, Progress, StepProgress, silent
+from pipeline.events import Event, Listener, Note, Progress, StepProgress, listening, silent
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -37,10 +37,12 @@ def progress(quiet: bool = False) -> Iterator[Listener]:
     if quiet:
         yield silent
     elif sys.stderr.isatty():
-        with _bar() as listener:
+        with _bar() as listener, listening(listener):
             yield listener
     else:
-        yield _Lines()
+        lines = _Lines()
+        with listening(lines):
+            yield lines
 
 
 def _line(event: Progress, seconds: float) -> str:

@@ -15,13 +15,12 @@ from pathlib import Path
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.given import refuse_reading, stated
 from pipeline.data.ingest.ingest import IngestSpec, Input, ingest
-from pipeline.data.parquet_dataset import open_parquet_dataset
 from pipeline.data.reading.arrays import ArraySource
 from pipeline.data.reading.base import Source
-from pipeline.data.reading.choose import FORMATS
 from pipeline.data.reading.files import FILE_SUFFIXES, expand, format_of, is_folder, size_of, status_of
+from pipeline.data.reading.formats import FORMATS
 from pipeline.data.registry.fetch import cache_directory, fetch
-from pipeline.data.registry.registry import Entry, bundled, find, load_registry
+from pipeline.data.registry.registry import RegistryEntry, bundled, find_entry, load_registry
 from pipeline.data.shards.manifest import MANIFEST
 from pipeline.data.shards.shard import is_shard_name
 from pipeline.data.stores.located import is_url, located
@@ -44,7 +43,7 @@ def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Inp
         if "/" in name or "." in name:
             raise DataError("no such file; check the path", path=name)
         raise DataError("no such file, and no data set of that name; see svmsieve datasets list", path=name)
-    entry = find(name)
+    entry = find_entry(name)
     if entry.kind == "bundled":
         return ArraySource(name, partial(bundled, entry)), spec
     if entry.kind == "synthetic":
@@ -75,6 +74,8 @@ def open_dataset(
         refuse_reading(data, spec, stated(spec) if given is None else given)
         return data
     if is_folder(path) or (_is_file(path) and format_of(path) == "parquet" and spec.reading.format in AS_PARQUET):
+        from pipeline.data.parquet_dataset import open_parquet_dataset  # noqa: PLC0415 - slow to import
+
         refuse_other_formats(path, spec)
         return open_parquet_dataset(path, spec.options, spec.positive, spec.bias)
     source, spec = resolve(path, spec, listen)
@@ -120,7 +121,7 @@ def is_shards(path: str) -> bool:
     return place.has(MANIFEST) or any(is_shard_name(name) for name in place.sizes())
 
 
-def _reading(spec: IngestSpec, entry: Entry) -> dict[str, object]:
+def _reading(spec: IngestSpec, entry: RegistryEntry) -> dict[str, object]:
     """Return how the registry says this file is read, as far as the user has not."""
     reading: dict[str, object] = {"format": entry.format} if spec.reading.format == "auto" else {}
     if entry.columns:

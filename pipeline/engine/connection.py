@@ -15,7 +15,7 @@ from distributed import Client
 from distributed.security import Security
 from distributed.versions import VersionMismatchWarning
 
-from pipeline.engine.local_cluster import certificates_of
+from pipeline.engine.local_cluster import credentials_of
 from pipeline.engine.tls import client_security
 from pipeline.errors import EngineError, SieveWarning
 
@@ -51,7 +51,7 @@ def _security(address: str) -> Security | None:
         if absent:
             raise EngineError(f"{address} needs TLS credentials; there is no file {' and no '.join(absent)}")
         return None
-    known = certificates_of(address)
+    known = credentials_of(address)
     if known is None:
         missing = [name for name in CONFIGURED if not dask.config.get(name, None)]
         names = ", ".join("DASK_" + name.upper().replace(".", "__").replace("-", "_") for name in missing)
@@ -87,7 +87,7 @@ def _warn(address: str) -> None:
         return
     if parts.scheme in ("tcp", "ws") and host and not _is_here(host):
         problem = f"{address} has no TLS: whoever reaches that port runs code as the cluster's user, and reads the data"
-        warnings.warn(f"{problem}; use tls:// (deploy/certificates.sh)", SieveWarning, stacklevel=2)
+        warnings.warn(f"{problem}; use tls:// (svmsieve cluster certificates DIR)", SieveWarning, stacklevel=2)
 
 
 def _is_here(host: str) -> bool:

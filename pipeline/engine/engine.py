@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pipeline.engine.backends import SCHEDULERS, Backend, connect
-from pipeline.engine.naming import size_of
+from pipeline.engine.naming import nonzeros_of
 from pipeline.engine.sharing import read_only
 from pipeline.engine.tree import Merged, merged, runs, subtrees
 from pipeline.errors import SpecError
@@ -81,7 +81,7 @@ class Engine:
     ) -> Iterator[Any]:
         """Yield task(item, *shared) in order: in this thread where sharing costs more than it gains."""
         backend = self.backend
-        if backend.in_process and (len(items) == 1 or size_of(list(items)) < WORTH_SHARING):
+        if backend.in_process and (len(items) == 1 or nonzeros_of(list(items)) < WORTH_SHARING):
             given = [read_only(value) for value in shared]
             return (task(item, *given) for item in items)
         if backend.in_process:

@@ -1,9 +1,9 @@
 """A Dask cluster on this machine for trying things out: real processes on the loopback interface, with TLS.
 
-    DIR/cluster.json    address, processes, certificates
-    DIR/*.pem, *.log    the certificates; what the processes say
+    DIR/cluster.json    address, processes, a client's credentials
+    DIR/*.pem, *.log    the credentials of all; what the processes say
 
-Its address alone is enough to use it: a note in the user's state folder says in which DIR the certificates are.
+Its address alone is enough to use it: a note in the user's state folder says in which DIR the credentials are.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from urllib.parse import urlsplit
 
 from distributed import Client
 
-from pipeline.engine.member import Member, end, start
-from pipeline.engine.tls import Certificates, client_security, make_certificates
+from pipeline.engine.member import Member, end, start_process
+from pipeline.engine.tls import FILES, Credentials, client_security, credentials, make_credentials
 from pipeline.errors import EngineError
-from pipeline.files import locked, one_line, write_json
+from pipeline.files import locked, one_line, write_json, write_whole
 
 HOST = "127.0.0.1"
 STATE, WORK, SCHEDULER = "cluster.json", "work", "scheduler.json"
+OLDER = ("cert.pem", "key.pem")  # of clusters that were started when one certificate served all
 SECONDS_TO_START = 60.0
 NO_PAGES = {f"DASK_DISTRIBUTED__{who}__HTTP__ROUTES": "[]" for who in ("SCHEDULER", "WORKER")}
 
@@ -36,7 +37,7 @@ class LocalCluster:
     """What is known of a cluster that was started here: the scheduler comes first among its members."""
 
     folder: Path
-    certificates: Certificates
+    client: Credentials
     members: tuple[Member, ...] = ()
     address: str = ""
 
@@ -47,7 +48,8 @@ class LocalCluster:
 
     def write(self) -> None:
         """Note what is known."""
-        write_json(self.folder / STATE, asdict(self) | {"folder": str(self.folder)})
+        known = {"folder": str(self.folder), "certificates": asdict(self.client)}
+        write_json(self.folder / STATE, known | {"members": list(map(asdict, self.members)), "address": self.address})
 
     def remove(self) -> None:
         """End the processes and remove what they left."""
@@ -64,13 +66,13 @@ def default_folder() -> Path:
     return _state_folder() / "cluster"
 
 
-def find(folder: Path) -> LocalCluster | None:
+def find_cluster(folder: Path) -> LocalCluster | None:
     """Return the cluster whose files are in a folder."""
     try:
         known = json.loads((folder / STATE).read_text())
         _check_owner(folder)
         members = tuple(Member(int(each["pid"]), str(each["began"])) for each in known["members"])
-        return LocalCluster(folder, Certificates(**known["certificates"]), members, str(known["address"]))
+        return LocalCluster(folder, Credentials(**known["certificates"]), members, str(known["address"]))
     except EngineError:
         raise
     except FileNotFoundError:
@@ -79,42 +81,43 @@ def find(folder: Path) -> LocalCluster | None:
         raise EngineError(f"{folder / STATE}: cannot be read ({error}); remove the folder") from error
 
 
-def certificates_of(address: str) -> Certificates | None:
-    """Return the certificates of the cluster at an address, if it was started here."""
+def credentials_of(address: str) -> Credentials | None:
+    """Return a client's credentials for the cluster at an address, if it was started here."""
     try:
-        found = find(Path(_note(address).read_text()))
+        found = find_cluster(Path(_note(address).read_text()))
     except FileNotFoundError:
         return None
-    return found.certificates if found and _place(found.address) == _place(address) else None
+    return found.client if found and _place(found.address) == _place(address) else None
 
 
-def up(folder: Path, workers: int, memory: int, threads: int = 1) -> LocalCluster:
+def start_cluster(folder: Path, workers: int, memory: int, threads: int = 1) -> LocalCluster:
     """Start a scheduler and workers, and return when all have met; what fails to start leaves nothing behind."""
     with _own(folder):
-        old = find(folder)
+        old = find_cluster(folder)
         if old and old.alive:
             where = old.address or "an unfinished start"
             raise EngineError(
                 f"a cluster is up already ({where}); use it, or end it with: svmsieve cluster down{_dir(folder)}"
             )
-        if old:
-            old.remove()
-        starting = LocalCluster(folder, make_certificates(folder))
+        starting = LocalCluster(folder, credentials(folder, "client"))
+        (old or starting).remove()  # also what one left that was killed before it had noted anything
+        folder.chmod(0o700)
+        make_credentials(folder)
         starting.write()
         try:
             started = _with_workers(_with_scheduler(starting), workers, memory, threads)
             _note(started.address).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _note(started.address).write_text(str(folder))
+            write_whole(_note(started.address), str(folder).encode())
             _note(started.address).chmod(0o600)
         except BaseException:
-            (find(folder) or starting).remove()
+            (find_cluster(folder) or starting).remove()
             raise
         return started
 
 
-def down(folder: Path) -> LocalCluster:
+def end_cluster(folder: Path) -> LocalCluster:
     """End the cluster and return what it was."""
-    found = find(folder) if folder.is_dir() else None
+    found = find_cluster(folder) if folder.is_dir() else None
     if found is None:
         raise EngineError(f"no cluster is up in {folder}; start one with: svmsieve cluster up{_dir(folder)}")
     with _own(folder):
@@ -140,7 +143,7 @@ def _with_workers(found: LocalCluster, workers: int, memory: int, threads: int) 
     for k in range(workers):
         log = found.folder / f"worker-{k}.log"
         found = _joined(found, "distributed.cli.dask_worker", [found.address, *words.split(), *local], log)
-    security = client_security(found.certificates)
+    security = client_security(found.client)
     with Client(found.address, timeout=SECONDS_TO_START, set_as_default=False, security=security) as client:
         _until(lambda: len(client.nthreads()) >= workers, found, f"not all of {workers} workers have started")
     return found
@@ -148,10 +151,12 @@ def _with_workers(found: LocalCluster, workers: int, memory: int, threads: int) 
 
 def _joined(found: LocalCluster, module: str, words: list[str], log: Path) -> LocalCluster:
     """Start one more process and note it, so that it can be ended whatever happens to us."""
-    files = found.certificates
+    files = credentials(found.folder, "worker" if found.members else "scheduler")
     tls = ["--tls-ca-file", files.ca, "--tls-cert", files.cert, "--tls-key", files.key]
     log.unlink(missing_ok=True)
-    found = replace(found, members=(*found.members, start(["-m", module, *words, *tls], os.environ | NO_PAGES, log)))
+    found = replace(
+        found, members=(*found.members, start_process(["-m", module, *words, *tls], os.environ | NO_PAGES, log))
+    )
     found.write()
     return found
 
@@ -193,7 +198,7 @@ def _check_owner(folder: Path) -> None:
 
 
 def _own_files(folder: Path) -> list[Path]:
-    named = [folder / name for name in (STATE, SCHEDULER, "ca.pem", "cert.pem", "key.pem")]
+    named = [folder / name for name in (STATE, SCHEDULER, *FILES, *OLDER)]
     return [*named, folder / "scheduler.log", *folder.glob("worker-*.log"), *folder.glob(f"{STATE}*.tmp")]
 
 

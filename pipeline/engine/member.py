@@ -10,7 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 SECONDS_TO_END = 10.0
+ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,7 @@ class Member:
 
     def group(self) -> list[Member]:
         """Return the processes of the group that this one leads, if it still runs."""
-        ids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
-        found = [found for pid in ids if (found := member(pid)) and _group_of(pid) == self.pid]
+        found = [found for pid in psutil.pids() if _leads(self.pid, pid) and (found := member(pid))]
         return found if self.alive() else []
 
 
@@ -37,7 +40,7 @@ def member(pid: int) -> Member | None:
     return None if began is None else Member(pid, began)
 
 
-def start(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Member:
+def start_process(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Member:
     """Start Python as the leader of a session of its own, with nothing of our terminal; what it says goes to a file."""
     writing = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     streams = [
@@ -70,20 +73,24 @@ def _signal(each: Member, number: int) -> None:
 
 
 def _began(pid: int) -> str | None:
-    fields = _status(pid)
-    if not fields or fields[0] in "ZX":
-        return None
-    return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{fields[19]}"
+    """Return when a process began, None if it has ended.
 
-
-def _group_of(pid: int) -> int:
-    fields = _status(pid)
-    return int(fields[2]) if fields else 0
-
-
-def _status(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat after the name, which is in brackets and may hold anything."""
+    Both of psutil's times move with the system's clock, so that only their difference is the process's own. psutil
+    cannot tell one boot from the next, the kernel can.
+    """
     try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return []
+        process = psutil.Process(pid)
+        if process.status() in ENDED:
+            return None
+        ticks = round((process.create_time() - psutil.boot_time()) * os.sysconf("SC_CLK_TCK"))
+    except psutil.Error:
+        return None
+    return f"{BOOT_ID.read_text().strip()}:{ticks}"
+
+
+def _leads(leader: int, pid: int) -> bool:
+    """Tell whether a process is in the group that another leads."""
+    try:
+        return os.getpgid(pid) == leader
+    except ProcessLookupError:
+        return False

@@ -14,10 +14,10 @@ def named(shard: Any) -> str:
     return redacted(str(getattr(_whole(shard), "path", f"shard {_whole(shard)}")))
 
 
-def size_of(item: Any) -> int:
+def nonzeros_of(item: Any) -> int:
     """Return how many nonzeros a shard, a piece of one (counted whole) or a list of shards has; at least 1."""
     if isinstance(item, list):
-        return sum(map(size_of, item))
+        return sum(map(nonzeros_of, item))
     return max(1, getattr(_whole(item), "nnz", UNKNOWN))
 
 

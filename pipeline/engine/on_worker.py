@@ -6,17 +6,16 @@ Dask counts the pages of mapped files as a worker's memory. Above 80 % of its li
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 from distributed import Scheduler, Worker, get_worker
 
-from pipeline.engine.naming import named, size_of
+from pipeline.engine.naming import named, nonzeros_of
 from pipeline.engine.sharing import read_only
 from pipeline.errors import DatasetError, EngineError, SieveError
 from pipeline.relief import let_go
@@ -39,7 +38,7 @@ class OnWorker:
     def __call__(self, shard: Any, *shared: Any) -> Any:
         """Call it."""
         worker = get_worker()
-        _run.untold += size_of(shard)
+        _run.untold += nonzeros_of(shard)
         if _run.untold >= WORTH_TELLING:
             _run.untold = 0
             worker.log_event(TOPIC, {"pass": _run.name, "shard": named(shard), "id": worker.id})
@@ -110,9 +109,5 @@ async def dismiss(workers: list[str], dask_scheduler: Scheduler) -> None:
 
 def relieve(limit: int | None) -> None:
     """Close mappings of shards, if much of a worker's memory is in use."""
-    if limit and _resident() > SHARE_OF_LIMIT * limit:
+    if limit and psutil.Process().memory_info().rss > SHARE_OF_LIMIT * limit:
         let_go()
-
-
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

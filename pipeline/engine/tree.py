@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from pipeline.engine.naming import size_of
+from pipeline.engine.naming import nonzeros_of
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -35,7 +35,7 @@ def subtrees(shards: Sequence[T], least: int) -> list[list[T]]:
 
 def runs(items: Sequence[T], count: int) -> list[list[T]]:
     """Cut items (shards, or parts of the tree) into at most ``count`` runs of neighbours of about the same size."""
-    ends = list(accumulate(size_of(item) for item in items))
+    ends = list(accumulate(nonzeros_of(item) for item in items))
     cuts, run = [0], 1
     for k, end in enumerate(ends[:-1], start=1):
         if end * count >= run * ends[-1]:

@@ -1,6 +1,11 @@
 """Certificates: bounds of the primal and the dual value over all rows that hold in exact arithmetic.
 
-For ANY w and ANY feasible alpha, with f_i = z_i . w and u_i = C c_i (Fenchel and Young),
+The problem is the linear SVM with hinge loss: for rows z_i = y_i x_i with costs c_i and C > 0, with f_i = z_i . w,
+
+    primal   P_C(w)     = |w|^2/2 + C sum_i c_i max(0, 1 - f_i)
+    dual     D_C(alpha) = sum_i alpha_i - |w_alpha|^2/2,    0 <= alpha_i <= u_i = C c_i,    w_alpha = sum_i alpha_i z_i,
+
+P_C(w) >= D_C(alpha), with equality at the optimum alone. For ANY w and ANY feasible alpha (Fenchel and Young)
 
     P_C(w) - D_C(alpha) = sum_i [u_i max(0, 1 - f_i) - alpha_i (1 - f_i)] + |w - w_alpha|^2/2,
 
@@ -26,12 +31,12 @@ import numpy as np
 
 from pipeline.errors import SpecError
 from pipeline.jit import inline, kernel
-from pipeline.maths.problem import check_feasible
 from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, dot_error, down, gamma, nearest, product_error, up
 from pipeline.maths.slack import Near
 
 _FEASIBLE = Fraction(2) ** -51
 BLURRED = 4.0  # roundings of its product with w that a row may be off the margin and still be meant to be on it
+_HINGE, _LOWER, _GAP, _ALPHA, _REACH, _BLURRED = (np.uint64(k) for k in range(6))  # Numba compiles for each plain int
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,14 @@ def sums_of(
     )
 
 
+def check_feasible(alpha: np.ndarray, costs: np.ndarray, c: float) -> None:
+    """Raise ValueError unless 0 <= alpha_i <= C c_i: an infeasible alpha certifies nothing."""
+    outside = np.flatnonzero(~((alpha >= 0) & (alpha <= c * costs)))
+    if outside.size:
+        i = int(outside[0])
+        raise ValueError(f"alpha[{i}] = {alpha[i]:.17g} is outside [0, {c * costs[i]:.17g}]; clip it before certifying")
+
+
 @inline
 def _gap_at(slack, alpha, u):  # type: ignore[no-untyped-def]
     return (u - alpha) * slack if slack > 0.0 else -alpha * slack
@@ -119,16 +132,32 @@ def _row_sums(f, errors, near, alpha, costs, norms, c):  # type: ignore[no-untyp
         feasible = feasible and 0.0 <= alpha[i] <= u
         if costs[i] > 0.0:
             if high > 0.0:
-                add_up(totals, 0, costs[i] * high)
+                add_up(totals, _HINGE, costs[i] * high)
             if low > 0.0:
-                add_up(totals, 1, costs[i] * low)
+                add_up(totals, _LOWER, costs[i] * low)
             at_low, at_high = _gap_at(low, alpha[i], u), _gap_at(high, alpha[i], u)
-            add_up(totals, 2, at_low if at_low > at_high else at_high)
+            add_up(totals, _GAP, at_low if at_low > at_high else at_high)
             if abs(slack) <= BLURRED * plain:
-                add_up(totals, 5, costs[i] * plain)
-        add_up(totals, 3, alpha[i])
-        add_up(totals, 4, alpha[i] * norms[i])
+                add_up(totals, _BLURRED, costs[i] * plain)
+        add_up(totals, _ALPHA, alpha[i])
+        add_up(totals, _REACH, alpha[i] * norms[i])
     return totals, feasible
+
+
+@kernel
+def at_bound(alpha, c, costs, norms, free):  # type: ignore[no-untyped-def]
+    """Write which alpha are inside their box; return the costs of those at its top, and sum alpha_i |z_i|.
+
+    Each as a total and what adding up has lost.
+    """
+    totals = np.zeros((2, 2))
+    for i in range(alpha.size):
+        u = c * costs[i]
+        free[i] = 0.0 < alpha[i] < u
+        if alpha[i] == u:
+            add_up(totals, 0, costs[i])
+        add_up(totals, 1, alpha[i] * norms[i])
+    return totals
 
 
 @dataclass(frozen=True)

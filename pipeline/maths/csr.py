@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.jit import inline, kernel
+from pipeline.jit import alike, inline, kernel
 
 _U1, _U2, _U3, _U4, _U63 = (np.uint64(k) for k in (1, 2, 3, 4, 63))
 
@@ -36,7 +36,7 @@ def margins(
     Indices are read as unsigned, which spares Numba the check for negative ones.
     """
     out = np.empty(labels.size)
-    _row_products(indptr, indices.view(np.uint32), values, labels, w, out)
+    _row_products(*alike(indptr, indices.view(np.uint32), values, labels, w), out)
     return out
 
 
@@ -122,6 +122,7 @@ def weighted_sum(
     One bit a feature says which occur; a feature's place in the result is the number of those below it. O(nonzeros +
     features/64) time, 12 bytes for each feature that occurs plus features/4 bytes.
     """
+    indptr, indices, values = alike(indptr, indices, values)
     words, before = _present(indices, n_features)
     index, value = np.empty(before[-1], np.int32), np.zeros(before[-1])
     _collect(indptr, indices, values, coefficients.astype(np.float64), words, before, index, value)
@@ -194,7 +195,7 @@ def add_rows(indptr, indices, values, coefficients, out):  # type: ignore[no-unt
 @kernel
 def interleave_rows(rows, keep, old, new_rows, new, out_rows, out):  # type: ignore[no-untyped-def]
     """Merge the kept ones of some rows with new rows, both ordered by row number, into arrays of the right size."""
-    a = b = n = end = 0
+    a = b = n = end = np.int64(0)  # as a plain 0, Numba compiles the helper for that number, too
     while a < rows.size or b < new_rows.size:
         if a < rows.size and not keep[a]:
             a += 1

@@ -43,10 +43,10 @@ def _half_width(share, first, second, square_low, blur, floor):  # type: ignore[
 
 
 @kernel
-def _intersect(a, b, norms, lengths, shape, lower, upper):  # type: ignore[no-untyped-def]
+def _intersect(a, b, norms, lengths, shape, sharp, lower, upper):  # type: ignore[no-untyped-def]
     unit, first, second, p, square_low, zeta, kappa, blur, size, floor = shape
     for i in range(a.size):
-        if norms[i] == 0.0:
+        if norms[i] == 0.0 or (not sharp and (lower[i] > 1.0 or upper[i] < 1.0)):
             continue
         norm = norms[i] * unit + TINY
         t = (a[i] - b[i]) / (p * norm)
@@ -67,9 +67,18 @@ def _intersect(a, b, norms, lengths, shape, lower, upper):  # type: ignore[no-un
 
 
 def intersection_bounds(
-    one: Ball, two: Ball, span: Span, products: Sequence[np.ndarray], norms: np.ndarray, lengths: np.ndarray
+    one: Ball,
+    two: Ball,
+    span: Span,
+    products: Sequence[np.ndarray],
+    norms: np.ndarray,
+    lengths: np.ndarray,
+    sharp: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds of z_i . w* over both balls, never looser than either ball's."""
+    """Return bounds of z_i . w* over both balls, never looser than either ball's.
+
+    Not ``sharp``, rows that a ball decides keep that ball's bounds: what is decided needs no better ones.
+    """
     lower, upper = ball_bounds(one, products, norms, lengths, span.unit)
     other_lower, other_upper = ball_bounds(two, products, norms, lengths, span.unit)
     np.fmax(lower, other_lower, out=lower)  # of a number and a nan, the number
@@ -87,5 +96,7 @@ def intersection_bounds(
     kappa = math.sqrt(not_below_zero(second - zeta * zeta))
     floor = 8 * UNIT * (first + second + square)
     shape = (span.unit, first, second, p, not_below_zero(square - uncertain), zeta, kappa, blur, scale, floor)
-    _intersect(centre_products(one, products), centre_products(two, products), norms, lengths, shape, lower, upper)
+    _intersect(
+        centre_products(one, products), centre_products(two, products), norms, lengths, shape, sharp, lower, upper
+    )
     return lower, upper

@@ -30,8 +30,3 @@ def doubt_of(costs: np.ndarray, norms: np.ndarray) -> float:
     """Bound |z_i . s| where s is 0 but for rounding: max |z_i| times the rounding of a sum of n rows c_j z_j."""
     reach = float(costs @ norms)
     return float(norms.max(initial=0.0)) * reach * float(gamma(float(costs.size)))
-
-
-def start(c: float, costs: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the solution (w, alpha) for any C <= C_min."""
-    return c * s, c * costs

@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.jit import inline, kernel
 from pipeline.maths.rounding import UNIT, gamma, product_error
 
-NEAR = 2.0**26
+NEAR_MARGIN = 2.0**26  # roundings: in rows further off the margin, half of a slack's 53 digits are right as they are
 _SPLIT = 2.0**27 + 1.0  # Dekker's and Veltkamp's: cuts 53 bits into 26 and 26 and a sign
 
 
@@ -92,7 +92,7 @@ def near_margin(
     beyond what can be split into halves, leaves the margin as it is.
     """
     lengths = np.diff(matrix[0])
-    rows = np.flatnonzero(np.abs(1.0 - f) <= NEAR * product_error(lengths, norms, w_norm))
+    rows = np.flatnonzero(np.abs(1.0 - f) <= NEAR_MARGIN * product_error(lengths, norms, w_norm))
     slack = np.empty(rows.size)
     _slacks(*matrix, w, rows, slack)
     second = gamma(lengths[rows] + 2) ** 2 * (1.0 + norms[rows] * w_norm)

@@ -1,12 +1,23 @@
-"""Verdicts: what bounds on z_i . w* prove about a row, and how good a rule is."""
+"""Verdicts: what bounds on z_i . w* prove about a row."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.jit import kernel
 
 KEEP, ZERO, UPPER = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Screened:
+    """Bounds of z_i . w* and what they prove."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    verdicts: np.ndarray
 
 
 def verdicts(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -23,14 +34,3 @@ def verdicts(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
 def _judge(lower, upper, found):  # type: ignore[no-untyped-def]
     for i in range(lower.size):
         found[i] = UPPER if upper[i] < 1.0 else ZERO if lower[i] > 1.0 else KEEP
-
-
-def screened_share(found: np.ndarray) -> float:
-    """Return the plain fraction of all rows that are decided."""
-    return float(np.count_nonzero(found != KEEP)) / max(1, found.size)
-
-
-def screening_rate(found: np.ndarray, on_margin: np.ndarray) -> float:
-    """Return the paper's rate: decided rows over all rows that are not on the margin (f_i = 1) at the optimum."""
-    decidable = found.size - int(np.count_nonzero(on_margin))
-    return float(np.count_nonzero(found != KEEP)) / decidable if decidable else 1.0

@@ -14,8 +14,18 @@ from pipeline.data.reading.files import open_binary
 from pipeline.errors import DataError
 from pipeline.nightly import days
 from pipeline.nightly.job import Job
-from pipeline.nightly.ledger import CORRUPT, DAYS_AHEAD, DUPLICATE, EMPTY, FUTURE, TOO_OLD, UNREADABLE, Entry, Ledger
-from pipeline.nightly.listing import listed
+from pipeline.nightly.ledger import (
+    CORRUPT,
+    DAYS_AHEAD,
+    DUPLICATE,
+    EMPTY,
+    FUTURE,
+    TOO_OLD,
+    UNREADABLE,
+    Ledger,
+    LedgerEntry,
+)
+from pipeline.nightly.listing import list_inputs
 
 CHUNK = 1 << 22
 
@@ -28,10 +38,10 @@ class Plan:
     not there any more.
     """
 
-    add: list[Entry]
-    enter: list[Entry]
-    touched: list[Entry]
-    retire: list[Entry]
+    add: list[LedgerEntry]
+    enter: list[LedgerEntry]
+    touched: list[LedgerEntry]
+    retire: list[LedgerEntry]
     superseded: list[str]
     gone: list[str]
 
@@ -59,8 +69,8 @@ def plan_intake(job: Job, ledger: Ledger, night: str, today: date) -> Plan:
     """Compare what is there with what is known."""
     calendar = Calendar.of(job, today)
     newest = max((entry.aged_from for entry in ledger.ingested()), default=None)
-    there = listed(job.inputs)
-    add, enter, touched = list[Entry](), list[Entry](), list[Entry]()
+    there = list_inputs(job.inputs)
+    add, enter, touched = list[LedgerEntry](), list[LedgerEntry](), list[LedgerEntry]()
     for found in sorted(_changed(there, job, ledger, calendar), key=lambda entry: (entry.day, entry.name)):
         entry = _judged(replace(found, night=night, reading=job.reading_digest), ledger, add, calendar)
         if not entry.status:
@@ -73,7 +83,7 @@ def plan_intake(job: Job, ledger: Ledger, night: str, today: date) -> Plan:
     return Plan(add, enter, touched, retire, [*ledger.superseded, *ledger.shared.leaving], gone)
 
 
-def _changed(there: list[Entry], job: Job, ledger: Ledger, calendar: Calendar) -> Iterator[Entry]:
+def _changed(there: list[LedgerEntry], job: Job, ledger: Ledger, calendar: Calendar) -> Iterator[LedgerEntry]:
     """Yield what is new, what changed, and what is in quarantine for a reason that is no more."""
     for found in there:
         known = ledger.entries.get(found.name)
@@ -87,7 +97,7 @@ def _changed(there: list[Entry], job: Job, ledger: Ledger, calendar: Calendar) -
             yield found
 
 
-def _judged(entry: Entry, ledger: Ledger, add: list[Entry], calendar: Calendar) -> Entry:
+def _judged(entry: LedgerEntry, ledger: Ledger, add: list[LedgerEntry], calendar: Calendar) -> LedgerEntry:
     """Return the entry with its content's sha256, and a status unless the file is to be added."""
     if entry.status:
         return entry
@@ -110,7 +120,7 @@ def _judged(entry: Entry, ledger: Ledger, add: list[Entry], calendar: Calendar) 
     return replace(entry, status=DUPLICATE, note=f"the same content as {same.name}")
 
 
-def _content(entry: Entry) -> Entry:
+def _content(entry: LedgerEntry) -> LedgerEntry:
     """Return the entry with its content's sha256, or as one that cannot be read."""
     digest = hashlib.sha256()
     try:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.nightly.yaml_lines import brief
 from pipeline.spec import SCORES
+from pipeline.yaml_values import brief
 
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+"
 _FORM = re.compile(rf"\s*(\w+)\s*(>=|>)\s*(?:(yesterday)\s*(?:([+-])\s*({_NUMBER}))?|({_NUMBER}))\s*")
@@ -26,14 +26,17 @@ class Verdict:
     limit: float | None
     passed: bool
 
-    def __str__(self) -> str:
+    @property
+    def why(self) -> str:
+        """What was held against what."""
         if self.value is None:
-            said = "it is not defined: a class is missing"
-        elif self.limit is None:
-            said = "no yesterday to compare with" if self.passed else "yesterday's is not defined"
-        else:
-            said = f"{self.value:.6g} against {self.limit:.6g}"
-        return f"{self.gate}: {'passed' if self.passed else 'NOT passed'} ({said})"
+            return "it is not defined: a class is missing"
+        if self.limit is None:
+            return "no yesterday to compare with" if self.passed else "yesterday's is not defined"
+        return f"{self.value:.6g} against {self.limit:.6g}"
+
+    def __str__(self) -> str:
+        return f"{self.gate}: {'passed' if self.passed else 'NOT passed'} ({self.why})"
 
 
 @dataclass(frozen=True)

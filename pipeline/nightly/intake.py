@@ -19,13 +19,9 @@ from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Note
 from pipeline.nightly.arrivals import Plan
 from pipeline.nightly.job import Job
-from pipeline.nightly.ledger import CORRUPT, EMPTY, INGESTED, RETIRED, UNREADABLE, Entry, Ledger
+from pipeline.nightly.ledger import CORRUPT, EMPTY, INGESTED, RETIRED, UNREADABLE, Ledger, LedgerEntry
+from pipeline.nightly.records import LeftOut, NightFiles
 from pipeline.nightly.store import Store
-
-NO_FILES: dict[str, object] = {
-    **{"added": [], "late": [], "retired": [], "left_out": []},
-    **{"rows_added": 0, "rows_retired": 0},
-}
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ class Intake:
             self.settle()
         self._compact()
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: LedgerEntry) -> None:
         """Append a file; one that cannot be read is entered as such and leaves the data set as it was."""
         self.ledger.adding = entry
         self.ledger.save()
@@ -123,17 +119,17 @@ def arrived(ledger: Ledger, day: str) -> tuple[int, int]:
     return len(mine), sum(entry.rows for entry in mine)
 
 
-def report(ledger: Ledger, night: str) -> dict[str, object]:
+def report(ledger: Ledger, night: str) -> NightFiles:
     """Return what a night took in: files by what became of them, with the reasons, and rows added and retired."""
     mine = ledger.of_night(night)
     added = [entry for entry in mine if entry.status in (INGESTED, RETIRED) and entry.rows]
     gone = [entry for entry in ledger.entries.values() if entry.retired == night]
     refused = [entry for entry in mine if entry.status not in (INGESTED, RETIRED)]
-    return {
-        "added": [entry.name for entry in added],
-        "late": [entry.name for entry in added if entry.late],
-        "retired": [entry.name for entry in gone],
-        "left_out": [{"file": entry.name, "status": entry.status, "reason": entry.note} for entry in refused],
-        "rows_added": sum(entry.rows for entry in added),
-        "rows_retired": sum(entry.rows for entry in gone),
-    }
+    return NightFiles(
+        added=tuple(entry.name for entry in added),
+        late=tuple(entry.name for entry in added if entry.late),
+        retired=tuple(entry.name for entry in gone),
+        left_out=tuple(LeftOut(entry.name, entry.status, entry.note) for entry in refused),
+        rows_added=sum(entry.rows for entry in added),
+        rows_retired=sum(entry.rows for entry in gone),
+    )

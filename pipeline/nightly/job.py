@@ -12,24 +12,13 @@ from typing import Any
 
 from pipeline.data.ingest.ingest import IngestSpec, reading_spec
 from pipeline.data.reading.block import LARGEST_FEATURES
-from pipeline.data.reading.choose import FORMATS
+from pipeline.data.reading.formats import FORMATS
 from pipeline.data.stores.located import is_url
-from pipeline.errors import SpecError
+from pipeline.errors import JobError, SpecError
 from pipeline.nightly.gate import Gate, read_gate
-from pipeline.nightly.yaml_lines import (
-    Section,
-    brief,
-    flag,
-    label,
-    number,
-    one_of,
-    read_yaml,
-    size,
-    text,
-    texts,
-    whole,
-)
 from pipeline.spec import RULES, SCORES, SOLVERS, PathSpec
+from pipeline.yaml_lines import Section, read_yaml
+from pipeline.yaml_values import brief, flag, label, number, one_of, size, text, texts, whole
 
 READING: dict[str, Callable[[Any], Any]] = {
     "format": one_of(*FORMATS),
@@ -127,7 +116,7 @@ class Job:
 
 def read_job(path: str | Path) -> Job:
     """Read and check job.yaml; relative paths in it count from its own folder."""
-    top = read_yaml(path)
+    top = read_yaml(path, JobError, "deploy/job.yaml is an example")
     top.only(*KNOWN)
     base = Path(path).resolve().parent
 

@@ -22,7 +22,7 @@ from pipeline.data.shards.manifest import Manifest
 from pipeline.errors import JobError
 from pipeline.files import write_whole
 from pipeline.nightly.shared import Shared
-from pipeline.nightly.yaml_lines import brief
+from pipeline.yaml_values import brief
 
 INGESTED, RETIRED = "ingested", "retired"
 DUPLICATE, EMPTY, TOO_OLD, DROPPED = "duplicate", "empty", "too old", "dropped"
@@ -36,7 +36,7 @@ FORMAT, VERSION = "svmsieve-ledger", 2  # version 1 knew no shards that files sh
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """An input file. ``stamp`` is what tells that it changed, ``day`` what its age counts from, ``night`` when seen.
 
     ``name`` may be shown and stored; ``address`` is what opens the file, where that is another: it may hold credentials
@@ -84,8 +84,8 @@ class Ledger:
     """The entries by name. ``superseded`` are shards of files that came again with other content."""
 
     path: Path
-    entries: dict[str, Entry] = field(default_factory=dict)
-    adding: Entry | None = None
+    entries: dict[str, LedgerEntry] = field(default_factory=dict)
+    adding: LedgerEntry | None = None
     superseded: dict[str, str] = field(default_factory=dict)
     shared: Shared = field(default_factory=Shared)
 
@@ -97,7 +97,7 @@ class Ledger:
         text = f'{json.dumps(head)[:-1]},\n"adding": {adding},\n"files": [\n{lines}\n]}}\n'
         write_whole(self.path, text.encode())
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: LedgerEntry) -> None:
         """Enter a file, in place of what was known of it: new shards supersede those of an earlier version."""
         before = self.entries.get(entry.name)
         if before and not entry.shards:
@@ -169,15 +169,15 @@ class Ledger:
         busy = {shard for shard, count in counts.items() if count > 1} | {*self.superseded, *self.shared.leaving}
         return [sorted(shards - busy) for _, shards in sorted(of_day.items())]
 
-    def with_content(self, sha256: str) -> Entry | None:
+    def with_content(self, sha256: str) -> LedgerEntry | None:
         """Return the file whose rows are, or were, in the data set and that had this content."""
         return next((e for e in self.ingested() if e.sha256 == sha256), None)
 
-    def ingested(self) -> Iterator[Entry]:
+    def ingested(self) -> Iterator[LedgerEntry]:
         """Yield the files whose rows are, or were, in the data set."""
         return (entry for entry in self.entries.values() if entry.status in (INGESTED, RETIRED))
 
-    def quarantined(self) -> list[Entry]:
+    def quarantined(self) -> list[LedgerEntry]:
         """Return what arrived and could not be taken in."""
         return [entry for entry in self.entries.values() if entry.status in QUARANTINE]
 
@@ -187,7 +187,7 @@ class Ledger:
             del self.entries[name]
         self.save()
 
-    def of_night(self, night: str) -> list[Entry]:
+    def of_night(self, night: str) -> list[LedgerEntry]:
         """Return the files that were entered in a night."""
         return [entry for entry in self.entries.values() if entry.night == night]
 
@@ -213,9 +213,9 @@ def open_ledger(path: Path) -> Ledger:
         raise JobError(f"{path}: damaged ({reason}); restore it from a backup") from error
 
 
-def _entry(item: dict[str, Any]) -> Entry:
+def _entry(item: dict[str, Any]) -> LedgerEntry:
     """Read an entry; fields of the wrong type would go on to the data set."""
-    entry = Entry(**item | {"shards": tuple(item["shards"])})
+    entry = LedgerEntry(**item | {"shards": tuple(item["shards"])})
     texts = (value for key, value in vars(entry).items() if key not in ("size", "rows", "late", "shards"))
     if not all(isinstance(value, str) for value in (*texts, *entry.shards)):
         raise TypeError("a text is none")

@@ -16,7 +16,7 @@ import fsspec
 from pipeline.data.stores.located import is_url
 from pipeline.errors import DataError
 from pipeline.nightly.days import day_of
-from pipeline.nightly.ledger import NOT_A_FILE, UNREADABLE, Entry
+from pipeline.nightly.ledger import NOT_A_FILE, UNREADABLE, LedgerEntry
 from pipeline.redact import identity
 
 _TIMES = ("mtime", "LastModified", "last_modified", "created")
@@ -24,9 +24,9 @@ _NOT_READY = (".", "_")
 _BEING_WRITTEN = (".tmp", ".part", ".partial")
 
 
-def listed(inputs: tuple[str, ...]) -> list[Entry]:
+def list_inputs(inputs: tuple[str, ...]) -> list[LedgerEntry]:
     """List what is there, each name once; what is not a file to read has a status and a note that say so."""
-    found: dict[str, Entry] = {}
+    found: dict[str, LedgerEntry] = {}
     for pattern in inputs:
         for address, facts in _matches(pattern):
             name = identity(address) if is_url(address) else address
@@ -34,9 +34,9 @@ def listed(inputs: tuple[str, ...]) -> list[Entry]:
     return list(found.values())
 
 
-def _entry(name: str, facts: dict[str, Any]) -> Entry:
+def _entry(name: str, facts: dict[str, Any]) -> LedgerEntry:
     changed = next((facts[key] for key in _TIMES if facts.get(key) is not None), 0)
-    entry = Entry(name, 0, "", day_of(name, changed).isoformat())
+    entry = LedgerEntry(name, 0, "", day_of(name, changed).isoformat())
     if facts.get("unlisted"):
         return replace(entry, stamp="folder", status=UNREADABLE, note=f"cannot be listed ({facts['unlisted']})")
     if facts.get("islink"):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pipeline.errors import JobError
 from pipeline.files import replacing
@@ -36,28 +35,29 @@ def metrics(store: Store, how: Standing) -> str:
 
 def _families(store: Store, how: Standing) -> Iterator[tuple[str, str, list[Sample]]]:
     history, name = store.read_history(), store.published()
-    lines = history.lines
+    nights = history.nights
     states: list[Sample] = [({"state": state}, int(state == how.state)) for state in CODES]
     yield "store_state", "How the nightly job stands: 1 for its state.", states
     yield "store_exit_code", "Exit code of svmsieve store status.", [({}, how.code)]
     if name is not None:
-        made = published_at(name, lines).timestamp()
+        made = published_at(name, history).timestamp()
         yield "model_timestamp_seconds", "When the published model was made.", [({"night": name}, made)]
-        line: dict[str, Any] = next((line for line in reversed(lines) if line["night"] == name), {})
-        scores = [({"score": k}, v) for k, v in (line.get("scores") or {}).items() if isinstance(v, int | float)]
+        published = history.of(name)
+        known = (published.scores if published else None) or {}
+        scores: list[Sample] = [({"score": k}, v) for k, v in known.items() if v is not None]
         if scores:
             yield "model_score", "Scores of the published model on rows held out.", scores
-    if lines:
-        last = lines[-1]
-        ended = moment(last.get("ended") or last["date"]).timestamp()
-        yield "last_night_timestamp_seconds", "When the last night ended.", [({"night": last["night"]}, ended)]
-        marked: list[Sample] = [({"status": status}, int(status == last["status"])) for status in STATUSES]
+    if nights:
+        last = nights[-1]
+        ended = moment(last.ended or last.date).timestamp()
+        yield "last_night_timestamp_seconds", "When the last night ended.", [({"night": last.night}, ended)]
+        marked: list[Sample] = [({"status": status}, int(status == last.status)) for status in STATUSES]
         yield "last_night_status", "How the last night ended: 1 for its status.", marked
     counts: list[Sample] = [
-        ({"status": status}, sum(line["status"] == status for line in lines)) for status in STATUSES
+        ({"status": status}, sum(night.status == status for night in nights)) for status in STATUSES
     ]
     yield "nights", "Nights in the history, by how they ended.", counts
-    rows = next((line["rows"] for line in reversed(lines) if line.get("rows") is not None), None)
+    rows = next((night.rows for night in reversed(nights) if night.rows is not None), None)
     if rows is not None:
         yield "rows", "Rows of the data set.", [({}, rows)]
     yield "quarantined_files", "Input files that could not be taken in.", _quarantined(store)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import Any
@@ -27,25 +28,26 @@ from pipeline.events import Listener, Note, silent
 from pipeline.files import replacing
 from pipeline.nightly.arrivals import Plan, plan_intake
 from pipeline.nightly.days import now
-from pipeline.nightly.intake import NO_FILES, Intake, arrived, report
+from pipeline.nightly.intake import Intake, arrived, report
 from pipeline.nightly.job import Job
 from pipeline.nightly.ledger import QUARANTINE, Ledger
 from pipeline.nightly.metrics import write_metrics
 from pipeline.nightly.notify import notify
-from pipeline.nightly.records import FAILED, HELD, NOTHING_NEW, PUBLISHED, TRAINED, VERSION, strict
+from pipeline.nightly.records import FAILED, HELD, NOTHING_NEW, PUBLISHED, TRAINED, NightFiles, NightRecord
 from pipeline.nightly.store import Store
 from pipeline.nightly.summary import summary
 from pipeline.nightly.tonight import Tonight, reference_of
+from pipeline.nightly.under_way import UnderWay
 from pipeline.path.clock import Clock
 from pipeline.path.fit import budget_for
 from pipeline.redact import redacted
 from pipeline.runs.directory import STEPS, open_run
 
 MOST_STOPS = 5  # at the same place; a night's scheduler may try three times
-Ended = Callable[[dict[str, Any], str], None]
+Ended = Callable[[NightRecord, str], None]
 
 
-def _nobody(line: dict[str, Any], trouble: str) -> None:
+def _nobody(night: NightRecord, trouble: str) -> None:
     """Tell nobody."""
 
 
@@ -56,10 +58,10 @@ def run_nightly(
     listen: Listener = silent,
     ended: Ended = _nobody,
     stopped: Callable[[], bool] = lambda: False,
-) -> list[dict[str, Any]]:
-    """Complete the night that was under way, then do today's; return the lines of the nights that this finished.
+) -> list[NightRecord]:
+    """Complete the night that was under way, then do today's; return the records of the nights that this finished.
 
-    Today's error is raised, once it is recorded. ``ended`` is called with each night's line, failed or not, and with
+    Today's error is raised, once it is recorded. ``ended`` is called with each night's record, failed or not, and with
     what went wrong when others were told of it. An error after this process was told to stop (``stopped``) is no
     failure: workers that get the signal, too, are missed.
     """
@@ -69,7 +71,7 @@ def run_nightly(
         done = []
         unfinished = nights.unfinished()
         if unfinished:
-            listen(Note(f"completing the night {unfinished['night']}"))
+            listen(Note(f"completing the night {unfinished.night}"))
             done.append(nights.complete_or_fail(unfinished))
         begun = nights.begin(today)
         if begun:
@@ -84,7 +86,7 @@ def plan_night(job: Job, today: date) -> dict[str, Any]:
     nights, name, reference, notes, old = Nights(job, store, silent), str(today), None, list[str](), list[str]()
     if store.root.is_dir():
         unfinished = nights.unfinished(keep=True)
-        name = unfinished["night"] if unfinished else store.free_name(today)
+        name = unfinished.night if unfinished else store.free_name(today)
         (reference, notes), old = reference_of(store), store.superfluous(job.keep)
     plan = nights.plan(name, today)
     c = open_run(store.runs / reference).best.c if reference else None
@@ -121,7 +123,7 @@ class Nights:
         """Return what there is to take in."""
         return plan_intake(self.job, ledger or self.store.ledger(), night, today)
 
-    def unfinished(self, keep: bool = False) -> dict[str, Any] | None:
+    def unfinished(self, keep: bool = False) -> UnderWay | None:
         """Return the night that was under way; a note of it that is damaged is set aside, unless to ``keep`` it."""
         try:
             return self.store.under_way()
@@ -131,91 +133,92 @@ class Nights:
                 self.store.set_aside()
             return None
 
-    def begin(self, today: date) -> dict[str, Any] | None:
+    def begin(self, today: date) -> UnderWay | None:
         """Begin a night if there is anything to do, or if this day has none yet."""
         history = self.store.read_history()
         for problem in history.damage:
             self.listen(Note(problem))
-        night: dict[str, Any] = {"night": self.store.free_name(today), "date": str(today), "reference": None}
+        night = UnderWay(self.store.free_name(today), str(today))
         with self.recorded(night):
-            night["reference"], night["notes"] = reference_of(self.store)
-            for problem in night["notes"]:
+            night.reference, notes = reference_of(self.store)
+            night.notes = tuple(notes)
+            for problem in night.notes:
                 self.listen(Note(problem))
-            if any(line["date"] == str(today) for line in history.lines) and not self._work_to_do(night, today):
+            if any(known.date == str(today) for known in history.nights) and not self._work_to_do(night, today):
                 return None
             self.store.note(night)
         return night
 
     @contextmanager
-    def recorded(self, night: dict[str, Any]) -> Iterator[None]:
+    def recorded(self, night: UnderWay) -> Iterator[None]:
         """Record a night as failed that ends with an error before its decision; one that is killed stays as it is."""
         try:
             yield
         except Exception as error:
-            if "line" not in night and not self.stopped():
+            if night.record is None and not self.stopped():
                 self._fail(night, error)
             raise
 
-    def complete_or_fail(self, night: dict[str, Any]) -> dict[str, Any]:
+    def complete_or_fail(self, night: UnderWay) -> NightRecord:
         """Complete a night that was under way, if it can be: it must not keep today's from being done."""
         try:
             with self.recorded(night):
                 self._count_stop(night)
                 return self.complete(night)
         except SieveError as error:
-            line: dict[str, Any] | None = night.get("line")
-            if line is None or line["status"] != FAILED:
+            if night.record is None or night.record.status != FAILED:
                 raise
-            self.listen(Note(f"night {line['night']} failed: {error}"))
-            return line
+            self.listen(Note(f"night {night.night} failed: {error}"))
+            return night.record
 
-    def _count_stop(self, night: dict[str, Any]) -> None:
+    def _count_stop(self, night: UnderWay) -> None:
         """Note where a night was stopped; one that was killed there again and again gets no further (out of memory)."""
-        if "line" in night:
+        if night.record is not None:
             return
         ledger = self.store.ledger()
         place = self._place(night, ledger)
-        night["stops"] = night.get("stops", 0) + 1 if night.get("place") == place else 1
-        night["place"] = place
+        night.stops = night.stops + 1 if night.place == place else 1
+        night.place = place
         self.store.note(night)
-        if night["stops"] >= MOST_STOPS:
-            problem = f"stopped {night['stops']} times {place}; the system's log may say why (out of memory?)"
-            Intake(self.job, self.store, ledger, self.listen, night["night"]).give_up(problem)
+        if night.stops >= MOST_STOPS:
+            problem = f"stopped {night.stops} times {place}; the system's log may say why (out of memory?)"
+            Intake(self.job, self.store, ledger, self.listen, night.night).give_up(problem)
             raise JobError(problem)
 
-    def _place(self, night: dict[str, Any], ledger: Ledger) -> str:
+    def _place(self, night: UnderWay, ledger: Ledger) -> str:
         """Say how far a night has come."""
-        if not night.get("taken_in"):
+        if not night.taken_in:
             adding = ledger.adding
             return f"while {adding.name} was added" if adding else f"in intake, with {len(ledger.entries)} files known"
-        steps = self.store.runs / night["night"] / STEPS
+        steps = self.store.runs / night.night / STEPS
         done = steps.read_bytes().count(b"\n") if steps.is_file() else 0
         return f"in training, after {done} steps"
 
-    def complete(self, night: dict[str, Any]) -> dict[str, Any]:
-        """Do, or do again, all that is not known to be done; return the night's line."""
-        if "line" not in night:
-            night["line"] = strict(self._decide(night) | {"ended": now()})
+    def complete(self, night: UnderWay) -> NightRecord:
+        """Do, or do again, all that is not known to be done; return the night's record."""
+        if night.record is None:
+            decided = replace(self._decide(night), ended=now())
+            night.record = NightRecord.from_json(decided.to_json())  # as it will be read: no nan
             self.store.note(night)
-        line: dict[str, Any] = night["line"]
-        if line["status"] == PUBLISHED and self.store.hold():
-            line["status"] = HELD
-        if line["status"] == PUBLISHED:
-            if not (self.store.runs / line["night"]).is_dir():
-                del night["line"]
-                raise JobError(f"{self.store.runs / line['night']}: was to be published and is gone")
-            self.store.publish(line["night"])
-        self.store.record(line)
-        trouble = [*self._tidy_up(line), notify(self.job.notify, line)]
-        self.ended(line, "; ".join(filter(None, trouble)))
+        if night.record.status == PUBLISHED and self.store.hold():
+            night.record = replace(night.record, status=HELD)
+        done, run = night.record, self.store.runs / night.night
+        if done.status == PUBLISHED:
+            if not run.is_dir():
+                night.record = None
+                raise JobError(f"{run}: was to be published and is gone")
+            self.store.publish(done.night)
+        self.store.record(done)
+        trouble = [*self._tidy_up(done), notify(self.job.notify, done)]
+        self.ended(done, "; ".join(filter(None, trouble)))
         self.store.end()
-        return line
+        return done
 
-    def _tidy_up(self, line: dict[str, Any]) -> Iterator[str]:
+    def _tidy_up(self, done: NightRecord) -> Iterator[str]:
         """Do what no later night needs; yield what went wrong with it, which keeps none from being done."""
-        failed = line["status"] == FAILED and (self.store.runs / line["night"]).is_dir()
-        old = dict.fromkeys([*([line["night"]] if failed else []), *self.store.superfluous(self.job.keep)])
-        tasks: list[Callable[[], None]] = [partial(self._write_summary, line)]
+        failed = done.status == FAILED and (self.store.runs / done.night).is_dir()
+        old = dict.fromkeys([*([done.night] if failed else []), *self.store.superfluous(self.job.keep)])
+        tasks: list[Callable[[], None]] = [partial(self._write_summary, done)]
         tasks += [partial(self.store.discard, name) for name in old] + [partial(write_metrics, self.store)]
         for task in tasks:
             try:
@@ -223,75 +226,81 @@ class Nights:
             except SieveError as error:
                 yield str(error)
 
-    def _write_summary(self, line: dict[str, Any]) -> None:
-        with replacing(self.store.summaries / f"{line['night']}.md") as stream:
-            stream.write(summary(line).encode())
+    def _write_summary(self, done: NightRecord) -> None:
+        with replacing(self.store.summaries / f"{done.night}.md") as stream:
+            stream.write(summary(done).encode())
 
-    def _fail(self, night: dict[str, Any], error: Exception) -> None:
+    def _fail(self, night: UnderWay, error: Exception) -> None:
         """End a night that met an error."""
         said = redacted(" ".join(str(error).split()))
         if not isinstance(error, SieveError):
             said = f"{type(error).__name__} {said}".rstrip()
         try:
-            files = report(self.store.ledger(), night["night"])
+            files = report(self.store.ledger(), night.night)
         except JobError:
-            files = NO_FILES  # the ledger itself is what is wrong
-        night["line"] = self._head(night, files) | {"status": FAILED, "error": said, "ended": now()}
+            files = NightFiles()  # the ledger itself is what is wrong
+        night.record = replace(self._head(night, files), status=FAILED, error=said, ended=now())
         self.store.note(night)
         self.complete(night)
 
-    def _head(self, night: dict[str, Any], files: dict[str, Any]) -> dict[str, Any]:
-        line = {"version": VERSION, "night": night["night"], "date": night["date"], "status": NOTHING_NEW}
-        line |= {"reference": night["reference"], "settings": self.job.settings, "files": files}
-        return line | ({"notes": night["notes"]} if night.get("notes") else {})
+    def _head(self, night: UnderWay, files: NightFiles) -> NightRecord:
+        return NightRecord(
+            night=night.night,
+            date=night.date,
+            status=NOTHING_NEW,
+            reference=night.reference,
+            settings=self.job.settings,
+            files=files,
+            notes=night.notes,
+        )
 
-    def _work_to_do(self, night: dict[str, Any], today: date) -> bool:
-        if not self.plan(night["night"], today).is_empty:
+    def _work_to_do(self, night: UnderWay, today: date) -> bool:
+        if not self.plan(night.night, today).is_empty:
             return True
         shards = self.store.shards
         return (shards / MANIFEST).is_file() and not self._is_trained(read_manifest(shards).fingerprint, night)
 
-    def _is_trained(self, fingerprint: str, night: dict[str, Any]) -> bool:
+    def _is_trained(self, fingerprint: str, night: UnderWay) -> bool:
         """Whether the last training was of these data and settings, and need not be done again.
 
         It is done again when the published run cannot be used, and when a hold that kept its model back is released.
         """
-        trained = [line for line in self.store.history() if line["status"] in TRAINED]
-        if not trained or night.get("notes") or (trained[-1]["status"] == HELD and not self.store.hold()):
+        trained = [known for known in self.store.history() if known.status in TRAINED]
+        if not trained or night.notes or (trained[-1].status == HELD and not self.store.hold()):
             return False
-        return (trained[-1].get("fingerprint"), trained[-1].get("settings")) == (fingerprint, self.job.settings)
+        return (trained[-1].fingerprint, trained[-1].settings) == (fingerprint, self.job.settings)
 
-    def _decide(self, night: dict[str, Any]) -> dict[str, Any]:
+    def _decide(self, night: UnderWay) -> NightRecord:
         """Do everything up to the decision."""
         clock = Clock("intake", "screen", "train", "verify")
         ledger = self.store.ledger()
         with clock("intake"):
             self._take_in(night, ledger)
-        line = self._head(night, report(ledger, night["night"]))
-        self._check_arrivals(night, ledger, line["files"])
+        done = self._head(night, report(ledger, night.night))
+        self._check_arrivals(night, ledger, done.files)
         if (self.store.shards / MANIFEST).is_file():
             data = open_shards(self.store.shards)
-            line |= {"rows": data.n_rows, "features": data.n_features, "fingerprint": data.fingerprint}
+            done = replace(done, rows=data.n_rows, features=data.n_features, fingerprint=data.fingerprint)
             if not self._is_trained(data.fingerprint, night):
                 with Engine(self.job.scheduler, self.job.workers, self.job.solve_on) as engine:
                     tonight = Tonight(self.job, self.store, engine, data, self.listen, clock)
-                    line |= tonight.run(night["night"], night["reference"])
-        return line | {"seconds": clock.seconds()}
+                    done = tonight.run(done)
+        return replace(done, seconds=clock.seconds())
 
-    def _take_in(self, night: dict[str, Any], ledger: Ledger) -> None:
-        if night.get("taken_in"):
+    def _take_in(self, night: UnderWay, ledger: Ledger) -> None:
+        if night.taken_in:
             return
-        intake = Intake(self.job, self.store, ledger, self.listen, night["night"])
+        intake = Intake(self.job, self.store, ledger, self.listen, night.night)
         intake.settle()
-        intake.run(self.plan(night["night"], date.fromisoformat(night["date"]), ledger))
-        night["taken_in"] = (self.store.shards / MANIFEST).is_file()
+        intake.run(self.plan(night.night, date.fromisoformat(night.date), ledger))
+        night.taken_in = (self.store.shards / MANIFEST).is_file()
         self.store.note(night)
 
-    def _check_arrivals(self, night: dict[str, Any], ledger: Ledger, files: dict[str, Any]) -> None:
+    def _check_arrivals(self, night: UnderWay, ledger: Ledger, files: NightFiles) -> None:
         """Stop a night that was to bring more than it did: all that came is in quarantine, or less than is expected."""
-        bad = [item for item in files["left_out"] if item["status"] in QUARANTINE]
-        if bad and not files["added"]:
-            raise JobError(f"no file could be added, first {bad[0]['file']}: {bad[0]['reason']}")
-        missing = self.job.expected.missing(*arrived(ledger, night["date"]))
+        bad = [item for item in files.left_out if item.status in QUARANTINE]
+        if bad and not files.added:
+            raise JobError(f"no file could be added, first {bad[0].file}: {bad[0].reason}")
+        missing = self.job.expected.missing(*arrived(ledger, night.date))
         if missing:
-            raise JobError(f"{missing}; what came is kept, and counts for a later night of {night['date']}")
+            raise JobError(f"{missing}; what came is kept, and counts for a later night of {night.date}")

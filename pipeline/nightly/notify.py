@@ -14,22 +14,23 @@ import subprocess
 import time
 from contextlib import suppress
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO
 
-from pipeline.nightly.records import NOTHING_NEW, written
+from pipeline.nightly.history import written
+from pipeline.nightly.records import NOTHING_NEW, NightRecord
 from pipeline.redact import redacted
 
 SECONDS = 60.0
 _SHOWN = 200  # characters of what a failing command said
 
 
-def notify(words: tuple[str, ...], line: dict[str, Any]) -> str:
+def notify(words: tuple[str, ...], night: NightRecord) -> str:
     """Run the command, unless nothing happened; return what went wrong, nothing if all is well."""
-    if not words or line["status"] == NOTHING_NEW:
+    if not words or night.status == NOTHING_NEW:
         return ""
     try:
         with TemporaryFile() as record:
-            record.write(written(line).encode())
+            record.write(written(night).encode())
             record.seek(0)
             said, code = _run(words, record)
     except subprocess.TimeoutExpired:

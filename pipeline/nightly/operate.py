@@ -22,14 +22,13 @@ NIGHTS_SHOWN = 7
 def status(store: Store, how: Standing) -> dict[str, Any]:
     """Return all that one wants to know of a store, also while a night is at work in it."""
     history, name = store.read_history(), store.published()
-    lines, published = history.lines, dict[str, Any]()
+    published = dict[str, Any]()
     if name is not None:
-        made = published_at(name, lines)
-        line: dict[str, Any] = next((line for line in reversed(lines) if line["night"] == name), {})
+        made, night = published_at(name, history), history.of(name)
         published = {"night": name, "made": made.strftime("%Y-%m-%dT%H:%M:%SZ")}
         published |= {"age_seconds": round((datetime.now(UTC) - made).total_seconds())}
-        published |= {key: line.get(key) for key in ("rows", "c", "relative_gap", "scores")}
-    shown = ("night", "status", "ended", "rows", "error", "notes")
+        published |= {key: getattr(night, key, None) for key in ("rows", "c", "relative_gap", "scores")}
+    shown, last = ("night", "status", "ended", "rows", "error", "notes"), history.nights[-NIGHTS_SHOWN:]
     return {
         "store": str(store.root),
         "state": how.state,
@@ -38,7 +37,7 @@ def status(store: Store, how: Standing) -> dict[str, Any]:
         "published": published or None,
         "hold": store.hold(),
         "under_way": store.pending.is_file(),
-        "nights": [{key: line[key] for key in shown if line.get(key)} for line in lines[-NIGHTS_SHOWN:]],
+        "nights": [{key: said for key in shown if (said := getattr(night, key))} for night in last],
         "quarantine": quarantine(store.ledger()),
         "damage": history.damage,
     }
@@ -85,9 +84,9 @@ def roll_back(store: Store, name: str | None) -> str:
         if not is_night(name) or not (store.runs / name).is_dir():
             kept = ", ".join(sorted(path.name for path in store.runs.iterdir() if is_night(path.name))) or "none"
             raise JobError(f"{store.root}: there is no run of night {name} (keep in job.yaml); there are: {kept}")
-        line = next((line for line in store.history() if line["night"] == name), None)
-        if line is None or line["status"] not in (PUBLISHED, HELD):
-            was = line["status"] if line else "never finished"
+        night = store.read_history().of(name)
+        if night is None or night.status not in (PUBLISHED, HELD):
+            was = night.status if night else "never finished"
             raise JobError(f"{store.root}: night {name} was {was}: no judge let it pass; name one that was published")
         open_run(store.runs / name).best.model.w()
         store.set_hold(name)  # first: killed in between, no night publishes over what was meant to stay
@@ -98,7 +97,7 @@ def roll_back(store: Store, name: str | None) -> str:
 
 def _published_before(store: Store) -> str:
     current = store.published()
-    names = [line["night"] for line in store.history() if line["status"] == PUBLISHED]
+    names = [night.night for night in store.history() if night.status == PUBLISHED]
     before = names[: names.index(current)] if current in names else names
     kept = [name for name in before if (store.runs / name).is_dir()]
     if not kept:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Piece = tuple[str, int]
+FilePart = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Renamed:
     """A shard that replaces others."""
 
     was: tuple[str, ...]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FilePart, ...]
 
 
 @dataclass
 class Shared:
     """Who shares what."""
 
-    pieces: dict[str, tuple[Piece, ...]] = field(default_factory=dict)
+    pieces: dict[str, tuple[FilePart, ...]] = field(default_factory=dict)
     leaving: dict[str, tuple[str, ...]] = field(default_factory=dict)
     renaming: dict[str, Renamed] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ class Shared:
             first += rows
         return found
 
-    def plan(self, merged: Mapping[str, Collection[str]], owned: Mapping[str, Piece]) -> None:
+    def plan(self, merged: Mapping[str, Collection[str]], owned: Mapping[str, FilePart]) -> None:
         """Write down what replaces what; ``owned`` are the file and the rows of shards that are one file's."""
         for new, was in merged.items():
             pieces = [piece for name in was for piece in self.pieces.get(name) or (owned[name],)]
@@ -90,7 +90,7 @@ class Shared:
         )
 
 
-def _pieces(item: Any) -> tuple[Piece, ...]:
+def _pieces(item: Any) -> tuple[FilePart, ...]:
     found = tuple((name, rows) for name, rows in item)
     if not all(isinstance(name, str) and type(rows) is int and rows > 0 for name, rows in found):
         raise TypeError("a piece is none")

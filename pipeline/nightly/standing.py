@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pipeline.nightly.days import moment
-from pipeline.nightly.records import FAILED, HELD, REFUSED, TRAINED
+from pipeline.nightly.history import History
+from pipeline.nightly.records import FAILED, HELD, REFUSED, TRAINED, NightRecord
 from pipeline.nightly.store import Store
 
 FINE, FAILING, REFUSING, STALE = "fine", "failing", "refusing", "stale"
@@ -38,12 +38,13 @@ class Standing:
 
 def standing(store: Store, max_age: timedelta | None = None) -> Standing:
     """Tell how the job stands that owns this store."""
-    lines, name = store.history(), store.published()
-    if lines and lines[-1]["status"] == FAILED:
-        return Standing(FAILING, f"night {lines[-1]['night']} failed: {lines[-1].get('error')}")
+    history, name = store.read_history(), store.published()
+    nights = history.nights
+    if nights and nights[-1].status == FAILED:
+        return Standing(FAILING, f"night {nights[-1].night} failed: {nights[-1].error}")
     if name is not None and not (store.runs / name).is_dir():
         return Standing(FAILING, f"current points to runs/{name}, which is gone")
-    trained = next((line for line in reversed(lines) if line["status"] in TRAINED), None)
+    trained = next((night for night in reversed(nights) if night.status in TRAINED), None)
     why = refusal(trained)
     if name is None:
         return Standing(REFUSING, "nothing is published" + (f": {why}" if why else ""))
@@ -51,24 +52,23 @@ def standing(store: Store, max_age: timedelta | None = None) -> Standing:
         return Standing(REFUSING, f"held at {name}; svmsieve store release lets the next night publish")
     if why:
         return Standing(REFUSING, f"{why}; runs/{name} stays published")
-    age = datetime.now(UTC) - published_at(name, lines)
+    age = datetime.now(UTC) - published_at(name, history)
     if max_age is not None and age > max_age:
         return Standing(STALE, f"the model of night {name} is {age.total_seconds() / 3600:,.1f} hours old")
     return Standing(FINE)
 
 
-def refusal(line: dict[str, Any] | None) -> str:
+def refusal(night: NightRecord | None) -> str:
     """Say why the model of a night was not published; nothing if it was."""
-    if line is None or line["status"] not in (REFUSED, HELD):
+    if night is None or night.status not in (REFUSED, HELD):
         return ""
-    gates = (gate for gate in line.get("gates", ()) if isinstance(gate, dict) and not gate.get("passed"))
-    said = [f"not passed: {gate.get('gate')}" for gate in gates]
-    if line.get("problem"):
+    said = [f"not passed: {gate.gate}" for gate in night.gates if not gate.passed]
+    if night.problem:
         said.insert(0, "its certificate does not hold")
-    return f"night {line['night']} was {line['status']}" + (f" ({'; '.join(said)})" if said else "")
+    return f"night {night.night} was {night.status}" + (f" ({'; '.join(said)})" if said else "")
 
 
-def published_at(name: str, lines: list[dict[str, Any]]) -> datetime:
+def published_at(name: str, history: History) -> datetime:
     """Return when the model was made: the end of its night, or the day of a night that has no end on record."""
-    line = next((line for line in reversed(lines) if line["night"] == name), {"date": name[:10]})
-    return moment(line.get("ended") or line["date"])
+    night = history.of(name)
+    return moment((night.ended or night.date) if night else name[:10])

@@ -19,15 +19,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from pipeline.errors import JobError
-from pipeline.files import locked, one_line, remove_folder, replacing, sync_directory, write_json
+from pipeline.files import link_whole, locked, one_line, remove_folder, replacing, sync_directory, write_json
 from pipeline.nightly.days import now
+from pipeline.nightly.history import History, read_history, written
 from pipeline.nightly.ledger import Ledger, open_ledger
-from pipeline.nightly.records import History, checked, is_night, read_history, strict, written
-from pipeline.nightly.summary import summary
-from pipeline.nightly.yaml_lines import brief
+from pipeline.nightly.records import NightRecord, is_night
+from pipeline.nightly.under_way import UnderWay
+from pipeline.yaml_values import brief
 
 _DISCARDED = ".discarded-"
 
@@ -84,28 +84,15 @@ class Store:
 
     def publish(self, name: str) -> None:
         """Let ``current`` point to a run, in one step."""
-        temporary = self.root / ".current"
-        temporary.unlink(missing_ok=True)
-        temporary.symlink_to(Path("runs") / name)
-        temporary.replace(self.current)
-        sync_directory(self.root)
+        link_whole(self.current, Path("runs") / name)
 
-    def under_way(self) -> dict[str, Any] | None:
+    def under_way(self) -> UnderWay | None:
         """Return the night that was begun and not finished."""
         if not self.pending.is_file():
             return None
         try:
-            item = strict(json.loads(self.pending.read_bytes().decode("utf-8")))
-            date.fromisoformat(item["date"])
-            int(item.get("stops", 0))
-            if not is_night(item["night"]) or not (item["reference"] is None or is_night(item["reference"])):
-                raise ValueError("night or reference is none")
-            if "line" in item:
-                summary(checked(item["line"]))  # what cannot be shown is no record
-                if item["line"]["night"] != item["night"]:
-                    raise ValueError("the line is of another night")
-            return dict(item)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            return UnderWay.from_json(json.loads(self.pending.read_bytes().decode("utf-8")))
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             reason = brief(getattr(error, "strerror", None) or str(error) or type(error).__name__)
             raise JobError(f"{self.pending}: damaged ({reason}); it is set aside, the night begins afresh") from error
 
@@ -114,9 +101,9 @@ class Store:
         self.pending.replace(self.pending.with_suffix(".damaged"))
         sync_directory(self.root)
 
-    def note(self, night: dict[str, Any]) -> None:
+    def note(self, night: UnderWay) -> None:
         """Remember how far a night is."""
-        write_json(self.pending, night)
+        write_json(self.pending, night.to_json())
 
     def end(self) -> None:
         """Forget the night that was under way."""
@@ -139,32 +126,32 @@ class Store:
         return held
 
     def read_history(self) -> History:
-        """Return the lines of all nights, and what is wrong with those that cannot be read."""
+        """Return the records of all nights, and what is wrong with the lines that cannot be read."""
         unreadable = f"{self.history_file}: cannot be read"
         with one_line(lambda reason: JobError(f"{unreadable} ({reason}); check its permissions")):
             return read_history(self.history_file)
 
-    def history(self) -> list[dict[str, Any]]:
-        """Return the lines of all nights that can be read."""
-        return self.read_history().lines
+    def history(self) -> list[NightRecord]:
+        """Return the records of all nights that can be read."""
+        return self.read_history().nights
 
-    def record(self, line: dict[str, Any]) -> None:
+    def record(self, night: NightRecord) -> None:
         """Add a night's line, unless it is there; what was there stays as it was, damaged or not."""
-        if line["night"] in [known["night"] for known in self.history()]:
+        if night.night in [known.night for known in self.history()]:
             return
         before = self.history_file.read_bytes() if self.history_file.is_file() else b""
         with replacing(self.history_file) as stream:
-            stream.write(before + (b"\n" if before and not before.endswith(b"\n") else b"") + written(line).encode())
+            stream.write(before + (b"\n" if before and not before.endswith(b"\n") else b"") + written(night).encode())
 
     def free_name(self, today: date) -> str:
         """Return a name for a night of this day that none has had."""
-        taken = {line["night"] for line in self.history()} | {entry.name for entry in self.runs.iterdir()}
+        taken = {night.night for night in self.history()} | {entry.name for entry in self.runs.iterdir()}
         names = (str(today) if k == 1 else f"{today}.{k}" for k in range(1, len(taken) + 2))
         return next(name for name in names if name not in taken)
 
     def superfluous(self, keep: int) -> list[str]:
         """Return the runs that are neither current nor among the ``keep`` newest others."""
-        order = [line["night"] for line in self.history()]
+        order = [night.night for night in self.history()]
         others = [name for name in order if (self.runs / name).is_dir() and name != self.published()]
         return others[: max(0, len(others) - keep)]
 

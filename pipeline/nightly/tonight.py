@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
@@ -22,7 +21,7 @@ from pipeline.events import Listener
 from pipeline.maths.score import scores
 from pipeline.maths.verdicts import KEEP
 from pipeline.nightly.job import Job
-from pipeline.nightly.records import PUBLISHED, REFUSED
+from pipeline.nightly.records import PUBLISHED, REFUSED, NightRecord
 from pipeline.nightly.store import Store
 from pipeline.path.clock import Clock
 from pipeline.path.fit import budget_for, train_run
@@ -54,8 +53,9 @@ class Tonight:
     listen: Listener
     clock: Clock
 
-    def run(self, name: str, reference: str | None) -> dict[str, Any]:
-        """Do it all in runs/``name``, from the run ``reference``; return the night's record of it."""
+    def run(self, night: NightRecord) -> NightRecord:
+        """Do it all in the night's run, from that of its reference; return the record with what was found."""
+        name, reference = night.night, night.reference
         old = open_run(self.store.runs / reference) if reference else None
         before = old.best if old else None
         folder = self.store.runs / name
@@ -68,24 +68,25 @@ class Tonight:
             run = self._trained(spec, folder, _nearest(old, spec.grid))
         self._check_scores(run, spec)
         best = run.best
-        verdicts = [gate.judge(best.scores, yesterday.scores if yesterday else None) for gate in self.job.gates]
+        verdicts = [gate.judge(best.scored, yesterday.scores if yesterday else None) for gate in self.job.gates]
         with self.clock("verify"):
             (finding,) = verify(self.engine, folder, self.data, best.step, self.listen)
         passed = finding.holds and all(verdict.passed for verdict in verdicts)
-        return {
-            "status": PUBLISHED if passed else REFUSED,
-            "c": best.c,
-            "models": len(run.steps),
-            "relative_gap": best.relative_gap,
-            "verified": finding.holds,
-            "problem": finding.problem,
-            "settled": yesterday.settled if yesterday else None,
-            "reference_gap": yesterday.relative_gap if yesterday else None,
-            "scores": best.scores,
-            "yesterday": yesterday.scores if yesterday else None,
-            "gates": [vars(verdict) for verdict in verdicts],
-            "passes": sum(step.passes for step in run.steps),
-        }
+        return replace(
+            night,
+            status=PUBLISHED if passed else REFUSED,
+            c=best.c,
+            models=len(run.steps),
+            relative_gap=best.relative_gap,
+            verified=finding.holds,
+            problem=finding.problem,
+            settled=yesterday.settled if yesterday else None,
+            reference_gap=yesterday.relative_gap if yesterday else None,
+            scores=best.scored,
+            yesterday=yesterday.scores if yesterday else None,
+            gates=tuple(verdicts),
+            passes=sum(step.passes for step in run.steps),
+        )
 
     def _budget(self, folder: Path) -> int:
         """Return the memory of the run that goes on; one whose run.json is damaged begins afresh."""
@@ -105,13 +106,13 @@ class Tonight:
             header = read_header(folder)  # its steps may be damaged: training mends that
         except RunError:
             return False
-        same = PathSpec.from_json(header["spec"]) == spec and header["data"]["fingerprint"] == self.data.fingerprint
+        same = header.spec == spec and header.data.fingerprint == self.data.fingerprint
         return same and not changed_versions(header, versions())
 
     def _check_scores(self, run: Run, spec: PathSpec) -> None:
         """Stop where the rows held out cannot tell a good model from a bad one."""
         for name in (spec.select, *(gate.score for gate in self.job.gates)):
-            if run.steps[-1].scores[name] is None:
+            if run.steps[-1].scored[name] is None:
                 held = f"holdout {spec.holdout:g} of {self.data.n_rows:,} rows"
                 problem = f"{name} is not defined: the rows held out ({held}) are of one class"
                 raise JobError(f"{problem}; wait for more rows, or raise holdout")
@@ -139,9 +140,9 @@ def reference_of(store: Store) -> tuple[str | None, list[str]]:
         return current, []
     except RunError as error:
         trouble = f"the published run cannot be used ({error})"
-    for line in reversed(store.history()):
-        name = line["night"]
-        if line["status"] == PUBLISHED and name != current and (store.runs / name).is_dir():
+    for night in reversed(store.history()):
+        name = night.night
+        if night.status == PUBLISHED and name != current and (store.runs / name).is_dir():
             try:
                 _usable(store, name)
                 return name, [f"{trouble}; runs/{name}, published before it, is taken instead"]

@@ -12,21 +12,21 @@ A point owns its products, as its pair owns alpha: what it proves stays proven, 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
-from pipeline.maths import rules
 from pipeline.maths.ball import drift_of_sum
-from pipeline.maths.certificate import BLURRED, NO_ROWS, Certificate, Sums, sums_of
+from pipeline.maths.certificate import BLURRED, NO_ROWS, Certificate, Sums, at_bound, sums_of
+from pipeline.maths.certified_pair import CertifiedPair, certified_pair
 from pipeline.maths.eps_grid import Reach
-from pipeline.maths.regions import Region, region
-from pipeline.maths.rounding import LEAST_NORMAL, UNIT, product_error, root, square
-from pipeline.maths.rules import Reference
+from pipeline.maths.region import Region
+from pipeline.maths.rounding import LEAST_NORMAL, UNIT, nearest, product_error, root, square
+from pipeline.maths.rules import rule_named
 from pipeline.maths.slack import Near
 from pipeline.passes.products import certifying_products
 from pipeline.working.rows import WorkingRows
@@ -42,8 +42,7 @@ class LinearPoint:
 
     c: float
     pair: LinearPair
-    reference: Reference
-    signs_cost: float | None
+    reference: CertifiedPair
     products: tuple[np.ndarray, ...]
     state: RowState
 
@@ -89,7 +88,7 @@ class LinearPoint:
 
     def proof(self, c: float, rule: str) -> LinearProof:
         """Return what ``rule`` proves about the rows at C = ``c``."""
-        return LinearProof(self, region(self.reference, c, rule, self.signs_cost))
+        return LinearProof(self, rule_named(rule).region(self.reference, c))
 
 
 @dataclass(frozen=True)
@@ -109,11 +108,11 @@ class LinearProof:
         """The radius of the region's first ball."""
         return self.region.radius
 
-    def bounds(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Return lower and upper bounds for some rows."""
+    def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper bounds for some rows; for verdicts they need not be ``sharp``."""
         rows = self.point.state
         some = [p[part] for p in self.point.products]
-        return self.region.bounds(some, rows.norms[part], rows.lengths[part])
+        return self.region.bounds(some, rows.norms[part], rows.lengths[part], sharp)
 
 
 class Certifier:
@@ -121,7 +120,7 @@ class Certifier:
 
     def __init__(self, engine: Engine, data: Dataset, working: WorkingRows, rule: str) -> None:
         self.engine, self.data, self.working, self.state = engine, data, working, working.state
-        self.with_signs = rule in ("bt2", "it")
+        self.with_signs = rule_named(rule).needs_signs
         state = self.state
         used = ((state.costs[p], state.costs[p] > 0.0) for p in state.chunks())
         self.least_cost = min(float(costs.min(initial=np.inf, where=some)) for costs, some in used)
@@ -137,10 +136,10 @@ class Certifier:
         if signs is not None:
             vectors.append(signs[0])
         products, sums = self._pass(c, pair.alpha, vectors, root(square(w)) * SAFE)
-        ref = rules.reference(c, sums, w, apart, drift)
+        ref = certified_pair(c, sums, w, apart, drift)
         if signs is not None:
-            ref = ref.with_vector(signs[0], vectors[:-1], signs[2])
-        return LinearPoint(c, pair, ref, None if signs is None else signs[1], products, self.state)
+            ref = ref.with_signs(signs[0], vectors[:-1], signs[2], signs[1])
+        return LinearPoint(c, pair, ref, products, self.state)
 
     def _pass(
         self, c: float, alpha: np.ndarray, vectors: list[np.ndarray], w_norm: float
@@ -162,15 +161,14 @@ class Certifier:
         """Return v, sum c_i s_i and a bound on the rounding of v; u_i itself is a rounded product."""
         rows = self.state
         free = np.empty(rows.n_rows, np.bool_)
-        costs, reach, count = [], 0.0, 0
+        cost, reach, count = Fraction(0), 0.0, 0
         for part in rows.chunks():
-            alpha, u = pair.alpha[part], c * rows.costs[part]
-            free[part] = (alpha > 0.0) & (alpha < u)
-            costs.append(math.fsum(rows.costs[part][alpha == u]))
-            reach += float(alpha @ rows.norms[part])
+            totals = at_bound(pair.alpha[part], c, rows.costs[part], rows.norms[part], free[part])
+            cost += Fraction(totals[0, 0]) + Fraction(totals[0, 1])
+            reach += totals[1, 0] + totals[1, 1]
             count += int(np.count_nonzero(free[part]))
         v = pair.w_alpha.copy()
         for held in self.working.visit(free):
             self.working.add_to(v, np.where(free[held], -pair.alpha[held], 0.0))
         size = root(square(pair.w_alpha))
-        return v, math.fsum(costs), pair.drift + drift_of_sum(reach + size, count + 4)
+        return v, nearest(cost), pair.drift + drift_of_sum(reach + size, count + 4)

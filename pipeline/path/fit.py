@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,29 +28,75 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     *,
     out: str | Path | None = None,
     validation: Dataset | str | Path | None = None,
+    reference: StepView | Sequence[StepView] | None = None,
+    c_max: float = PathSpec.c_max,
+    epsilon: float = PathSpec.epsilon,
+    grid: Sequence[float] | None = PathSpec.grid,
+    grid_in_c_min: bool = PathSpec.grid_in_c_min,
+    tol: float = PathSpec.tol,
+    rule: str = PathSpec.rule,
+    solver: str = PathSpec.solver,
     memory: int | str | None = None,
-    grid: Sequence[float] | None = None,
+    class_weight: tuple[float, float] | str | None = PathSpec.class_weight,
+    holdout: float = PathSpec.holdout,
+    fold: tuple[int, int] | None = PathSpec.fold,
+    cv: int = PathSpec.cv,
+    select: str = PathSpec.select,
+    predict: bool = PathSpec.predict,
+    shrink: bool = PathSpec.shrink,
     scheduler: str = "threads",
     workers: int | None = None,
     solve_on: str = "client",
     listen: Listener = silent,
-    reference: StepView | Sequence[StepView] | None = None,
-    **settings: Any,
 ) -> Run:
     """Train a certified SVM at every C of the path.
 
-    ``settings`` are those of ``PathSpec``: c_max, epsilon, tol, rule, solver, class_weight, holdout, cv, select ... A
-    run in ``out`` that was interrupted is continued; without ``out`` the models live as long as the result or any of
-    its steps. ``memory`` is a number of bytes or a text such as "2GB", by default what the run in ``out`` had, or half
-    of the machine's. A step starts from the one before, or from that of ``reference`` (a step or several, of any runs,
-    trained on these data or on others) whose C is nearer. On a cluster the solver
-    runs here, or with ``solve_on="worker"`` on one of the workers; the models are the same, to the bit.
+    ``data``           a data set, or what ``open_dataset`` opens
+    ``out``            the run directory; a run there that was interrupted is continued. Without it the models live as
+                       long as the result or any of its steps
+    ``validation``     data to score every model on
+    ``reference``      a step or several, of any runs, trained on these data or on others: a step starts from the one
+                       before, or from one of these if its C is nearer
+    ``c_max``          where the path ends
+    ``epsilon``        between two steps the model before is optimal up to this relative gap
+    ``grid``           the C to train at, instead of the path; in multiples of C_min if ``grid_in_c_min``
+    ``tol``            the relative duality gap of every model, over all rows
+    ``rule``           the screening rule: it, bt1, bt2, gap or none
+    ``solver``         auto, dcd, newton or liblinear
+    ``memory``         bytes, or a text such as "2GB"; by default what the run in ``out`` had, or half of the machine's
+    ``class_weight``   "balanced", or what to multiply the costs of negative and positive rows by
+    ``holdout``        the share of the rows to leave out of training, and to score every model on
+    ``fold``           (k, K): leave out part k of K instead
+    ``cv``             K: train K such folds beside the run, and score by them
+    ``select``         the score that names the best step: accuracy, balanced_accuracy, auc or f1
+    ``predict``        solve over the rows that are likely to move first; without it over every undecided row
+    ``shrink``         dcd's own heuristic
+    ``scheduler``      threads, processes, inline, or the address of a Dask scheduler, with ``workers`` of them
+    ``solve_on``       on a cluster the solver runs here ("client"), or on one of the workers ("worker"); the models are
+                       the same, to the bit
+    ``listen``         is told what happens: progress, notes, finished steps (``pipeline.events``)
     """
     here = None if out is None else local(out)
     source = data if isinstance(data, Dataset) else open_dataset(data)
     judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
     budget = budget_for(here) if memory is None else bytes_of(memory)
-    spec = PathSpec(**{"memory": budget, "grid": grid, **settings})
+    spec = PathSpec(
+        c_max=c_max,
+        epsilon=epsilon,
+        grid=grid,  # type: ignore[arg-type]  # a PathSpec makes a tuple of any list
+        grid_in_c_min=grid_in_c_min,
+        tol=tol,
+        rule=rule,
+        solver=solver,
+        memory=budget,
+        class_weight=class_weight,
+        holdout=holdout,
+        fold=fold,
+        cv=cv,
+        select=select,
+        predict=predict,
+        shrink=shrink,
+    )
     references = (reference,) if isinstance(reference, StepView) else tuple(reference or ())
     folder = here or Path(tempfile.mkdtemp(prefix="svmsieve-"))
     try:
@@ -61,8 +108,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         raise
     if here is None:
         home = _Temporary(folder)
-        for step in run.steps:
-            step.home = home
+        return replace(run, steps=[replace(step, home=home) for step in run.steps])
     return run
 
 

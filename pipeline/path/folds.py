@@ -19,8 +19,8 @@ from pipeline.events import Listener, Note
 from pipeline.files import write_json
 from pipeline.maths.score import best, mean_scores
 from pipeline.path.path import run_path, versions
-from pipeline.runs.chain import sealed
 from pipeline.runs.directory import HEADER, Run, open_run
+from pipeline.runs.records import Scores
 from pipeline.runs.writer import alone_in, changed_versions
 from pipeline.spec import PathSpec
 from pipeline.working.state import fold_of
@@ -58,7 +58,7 @@ def cross_validate(engine: Engine, data: Dataset, run: Run, listen: Listener) ->
 
 def _cross_validate(engine: Engine, data: Dataset, run: Run, listen: Listener) -> Run:
     spec = run.spec
-    other = "" if "cv_scores" in run.header else changed_versions(run.header, versions())
+    other = changed_versions(run.header, versions()) if run.header.cv_scores is None else ""
     if other:
         raise RunError(f"{run.path}: its folds were begun with {other}; remove {run.path} or choose another --out")
     grid = tuple(step.c for step in run.steps)
@@ -67,16 +67,16 @@ def _cross_validate(engine: Engine, data: Dataset, run: Run, listen: Listener) -
         listen(Note(f"fold {k + 1} of {spec.cv}"))
         part = replace(spec, grid=grid, grid_in_c_min=False, fold=(k, spec.cv), cv=0)
         fold = run_path(engine, data, part, run.path / FOLDS / str(k), None, listen)
-        found.append([step.scores for step in fold.steps])
+        found.append([step.scored for step in fold.steps])
     means = mean_scores(found)
     _mention_what_is_not_defined(found, spec.select, listen)
-    header = sealed(run.header | {"cv_scores": means, "best_step": best(means, spec.select)})
+    header = run.header.changed(cv_scores=means, best_step=best(means, spec.select))
     if header != run.header:
-        write_json(run.path / HEADER, header)
+        write_json(run.path / HEADER, header.to_json())
     return open_run(run.path)
 
 
-def _mention_what_is_not_defined(found: list[list[dict[str, float | None]]], select: str, listen: Listener) -> None:
+def _mention_what_is_not_defined(found: list[list[Scores]], select: str, listen: Listener) -> None:
     missing = sum(any(scores[select] is None for scores in fold) for fold in found)
     if missing:
         name = select.replace("_", " ")

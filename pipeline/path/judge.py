@@ -7,6 +7,7 @@ import numpy as np
 from pipeline.data.dataset import Dataset
 from pipeline.maths.score import scores
 from pipeline.path.space import Point, Space
+from pipeline.runs.records import Scores
 
 
 class Judge:
@@ -20,7 +21,7 @@ class Judge:
             self.held_out = state.held_out()
             self.labels = state.labels[self.held_out]
 
-    def scores(self, point: Point) -> dict[str, float | None] | None:
+    def scores(self, point: Point) -> Scores | None:
         """Score a point; None where there is nothing to score it on."""
         if self.validation is not None:
             return scores(self.space.margins_on(point, self.validation), self.labels)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from pipeline.path.reference import carried_pair
 from pipeline.path.space import Timer
 from pipeline.runs.directory import StepView
 from pipeline.runs.model_file import StoredModel
+from pipeline.runs.records import StepRecord
 from pipeline.runs.writer import RunWriter
 from pipeline.scoring.linear_model import trained_on
 from pipeline.spec import PathSpec
@@ -134,7 +134,7 @@ class LinearSpace:
         products(self.engine, other, [model.weights_on(other)], [f])
         return f
 
-    def write(self, writer: RunWriter, facts: dict[str, Any], point: LinearPoint) -> dict[str, Any]:
+    def write(self, writer: RunWriter, facts: StepRecord, point: LinearPoint) -> StepRecord:
         """Write a finished step with its model; return its line."""
         pair = point.pair
         apart = None if pair.w_alpha is pair.w else pair.w_alpha

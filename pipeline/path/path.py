@@ -12,9 +12,9 @@ import math
 import platform
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -26,17 +26,20 @@ from pipeline.errors import DataError, SpecError
 from pipeline.events import Listener, Note, StepProgress, silent
 from pipeline.maths.eps_grid import check_grid, has_ended, next_c
 from pipeline.maths.score import best
+from pipeline.meter import MemoryMeter
 from pipeline.path.c_range import Range
 from pipeline.path.judge import Judge
 from pipeline.path.linear import LinearSpace
-from pipeline.path.memory_meter import MemoryMeter
 from pipeline.path.space import Point, Space
 from pipeline.path.starts import Starts
 from pipeline.path.step import Start, Step, Stepper
+from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import Run, StepView, open_run
+from pipeline.runs.records import Scores, StepRecord
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import said_of_seen
+from pipeline.solve import solver_named
 from pipeline.spec import PathSpec
 from pipeline.working.held import ROW_BYTES, entry_bytes
 from pipeline.working.state import RowState, collect
@@ -61,38 +64,17 @@ def run_path(
     projection = project(data.n_rows, data.n_features, spec.memory, where.workers, processes, where.in_process)
     if engine.pinned is not None:
         engine.pinned.reserve(projection.on_worker(entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows))
-    about = describe_data(data) | ({"validation": validation.fingerprint} if validation else {})
-    if references:
-        about["reference"] = [{"c": r.c, "fingerprint": r.fingerprint, "model": r.model.digest()} for r in references]
+    others = tuple(ReferenceRecord(each.c, each.fingerprint, each.model.digest()) for each in references)
+    about = DataRecord.of(data, validation, others)
     if validation is not None:
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
-        if seen := said_of_seen({"data": about, "spec": spec.to_json()}, validation):
+        if seen := said_of_seen(about, spec, validation):
             listen(Note(f"{validation.path}: {seen}"))
     with writing(out, spec, about, versions()) as writer:
-        if writer.header["status"] != "finished":
+        if not writer.header.is_finished:
             with MemoryMeter() as meter, threadpool_limits(limits=1):  # more BLAS threads, other bits
                 PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter)
     return open_run(out)
-
-
-def describe_data(data: Dataset) -> dict[str, Any]:
-    """Return what run.json says of the data."""
-    return {
-        "path": data.path,
-        "fingerprint": data.fingerprint,
-        "rows": data.n_rows,
-        "features": data.n_features,
-        "nnz": data.nnz,
-        "bias": data.bias,
-        "labels": {
-            "negative": list(data.labels.negative),
-            "positive": list(data.labels.positive),
-            "one_against_rest": data.labels.one_against_rest,
-        },
-        "columns": None if data.columns is None else list(data.columns),
-        "index_base": data.index_base,
-        "shards": [[shard.digest, shard.n_rows] for shard in data.shards],
-    }
 
 
 def versions() -> dict[str, str]:
@@ -128,16 +110,16 @@ class PathRun:
             self._walk()
         finally:
             self.space.release()
-        found = [step.get("scores") for step in self.writer.steps]
+        found = [step.scores for step in self.writer.steps]
         self._mention_what_is_not_defined(found)
-        earlier = self.writer.header.get("seconds", 0.0)
+        earlier = self.writer.header.seconds or 0.0
         self.writer.finish(
             best_step=best(found, self.spec.select),
             peak_memory=meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,
         )
 
-    def _mention_what_is_not_defined(self, found: list[dict[str, float | None] | None]) -> None:
+    def _mention_what_is_not_defined(self, found: list[Scores | None]) -> None:
         name = self.spec.select.replace("_", " ")
         if any(found) and best(found, self.spec.select) is None:
             self.listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))
@@ -147,19 +129,17 @@ class PathRun:
         if spec.holdout and state.trained == state.n_rows:
             problem = f"holdout {spec.holdout:g} leaves none of the {state.n_rows:,} rows out; raise --holdout"
             raise DataError(problem, path=data.path)
-        if spec.solver == "liblinear" and _uneven(state):
-            raise SpecError("LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton")
+        solver_named(spec.solver).check_costs(state.costs)
         allowed = Range(state)
         allowed.check(step.c for step in self.references)
         self.space: Space = LinearSpace(self.engine, data, state, spec, self.projection)
         self.stepper = Stepper(self.space, spec)
         self.starts = Starts(self.space, self.writer, spec, self.references)
         self.judge = Judge(self.space, self.validation)
-        if "c_min" not in self.writer.header:
+        if self.writer.header.class_weights is None:  # nor is C_min known: both are written at once
             found = self.space.c_min()
-            facts = {"c_min": found if math.isfinite(found) else None, "class_weights": state.class_weights}
-            self.writer.update(**facts)
-        self.c_min = self.writer.header["c_min"] or math.inf
+            self.writer.update(c_min=found if math.isfinite(found) else None, class_weights=state.class_weights)
+        self.c_min = self.writer.header.c_min or math.inf
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
         allowed.check(self._grid() or [min(self.c_min, spec.c_max), spec.c_max])
@@ -168,7 +148,8 @@ class PathRun:
         last = self.starts.resumed(self.listen) if self.writer.steps else None
         while (c := self._next(last)) is not None:
             last = self._step(c, last)
-            line = self.space.write(self.writer, last.facts | {"scores": self.judge.scores(last.point)}, last.point)
+            facts = replace(last.facts, scores=self.judge.scores(last.point))
+            line = self.space.write(self.writer, facts, last.point)
             self._report(line, done=True)
 
     def _step(self, c: float, last: Step | None) -> Step:
@@ -213,24 +194,19 @@ class PathRun:
             return True
         return next_c(point.reach, self.spec.epsilon, self.spec.c_max) is not None
 
-    def _report(self, facts: dict[str, Any], done: bool = False) -> None:
-        first, top = min(self.c_min, facts["c"]), self._top()
-        share = math.log(facts["c"] / first) / math.log(top / first) if top > first > 0 else 1.0
+    def _report(self, facts: StepRecord, done: bool = False) -> None:
+        first, top = min(self.c_min, facts.c), self._top()
+        share = math.log(facts.c / first) / math.log(top / first) if top > first > 0 else 1.0
         self.listen(
             StepProgress(
                 step=len(self.writer.steps) - done,
-                c=facts["c"],
+                c=facts.c,
                 share=share,
-                screened=1 - facts["survivors"] / max(1, facts["n_rows"]),
-                working_set=facts["working_set"],
-                relative_gap=facts["relative_gap"],
-                passes=facts["passes"],
+                screened=1 - facts.survivors / max(1, facts.n_rows),
+                working_set=facts.working_set,
+                relative_gap=facts.relative_gap,
+                passes=facts.passes,
                 done=done,
-                scores=facts.get("scores"),
+                scores=facts.scores,
             )
         )
-
-
-def _uneven(state: RowState) -> bool:
-    used = state.costs[state.costs > 0]
-    return bool(used.size and used.max() > used.min())

@@ -91,7 +91,7 @@ def _carry_over(step: StepView, data: Dataset, alpha: np.ndarray) -> np.ndarray:
     new = np.ones(alpha.size)
     alpha[:] = 0.0
     places, first = {}, 0
-    for digest, rows in step.data.get("shards", ()):  # runs of older versions have none
+    for digest, rows in step.data.shards:  # early runs have none
         places[digest] = first
         first += rows
     known = [shard for shard in data.shards if shard.digest in places]

@@ -19,6 +19,7 @@ from pipeline.maths.certificate import Certificate
 from pipeline.maths.eps_grid import Reach
 from pipeline.runs.directory import StepView
 from pipeline.runs.model_file import StoredModel
+from pipeline.runs.records import StepRecord
 from pipeline.runs.writer import RunWriter
 from pipeline.spec import PathSpec
 from pipeline.working.state import RowState
@@ -42,8 +43,8 @@ class Proof(Protocol):
     def proves(self) -> bool: ...  # noqa: D102
     @property
     def radius(self) -> float: ...  # noqa: D102
-    def bounds(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Return lower and upper bounds of z_i . w* for some rows."""
+    def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper bounds of z_i . w* for some rows; for verdicts they need not be ``sharp``."""
         ...
 
 
@@ -114,7 +115,7 @@ class Space(Protocol):
         """Return the margins of the rows of another data set."""
         ...
 
-    def write(self, writer: RunWriter, facts: dict[str, Any], point: Any) -> dict[str, Any]:
+    def write(self, writer: RunWriter, facts: StepRecord, point: Any) -> StepRecord:
         """Write a finished step with its model; return its line."""
         ...
 

@@ -36,8 +36,8 @@ class Starts:
     def resumed(self, listen: Listener) -> Step:
         """Return the last finished step, from its model and one pass."""
         facts, model = self.writer.steps[-1], self.writer.model(len(self.writer.steps) - 1)
-        listen(Note(f"continuing after step {facts['step']} (C = {facts['c']:.6g})"))
-        point = self.space.certify(facts["c"], self.space.stored(model, facts["drift"]))
+        listen(Note(f"continuing after step {facts.step} (C = {facts.c:.6g})"))
+        point = self.space.certify(facts.c, self.space.stored(model, facts.drift))
         if not self._came_from_the_step_before():
             return Step(point, None, facts)
         return Step(point, self.space.margins_again(self.writer.model(len(self.writer.steps) - 2)), facts)
@@ -46,23 +46,23 @@ class Starts:
         """Return what the last step has taught for a step from there."""
         facts = self.writer.steps[-1]
         if self._came_from_the_step_before():
-            return Outlook(facts["theta"], facts["error"], facts["c_ref"])
-        return Outlook(facts["theta"])
+            return Outlook(facts.theta, facts.error, facts.c_ref)
+        return Outlook(facts.theta)
 
     def _outlook_from(self, reference: StepView) -> Outlook:
         """Return what the last step from a reference has taught: in this run, or in the reference's own."""
         if self.writer.steps and not self._came_from_the_step_before():
             facts = self.writer.steps[-1]
-        elif reference.c_ref in [each["c"] for each in reference.data.get("reference", ())]:
-            facts = reference.facts
+        elif reference.c_ref in [each.c for each in reference.data.reference]:
+            facts = reference
         else:
             return Outlook()
-        return Outlook(facts["theta"], facts["error"])
+        return Outlook(facts.theta, facts.error)
 
     def _came_from_the_step_before(self) -> bool:
         """Whether the last step started from the one before it."""
         steps = self.writer.steps
-        return len(steps) > 1 and bool(steps[-2]["c"] == steps[-1]["c_ref"])
+        return len(steps) > 1 and steps[-2].c == steps[-1].c_ref
 
 
 def _distance(c: float, other: float) -> float:

@@ -11,17 +11,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pipeline.errors import SolverError
 from pipeline.maths.certificate import Certificate
+from pipeline.maths.rules import rule_named
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from pipeline.maths.working_set import Outlook, classify, expect, gap_outside, surprise
 from pipeline.path.clock import Clock
 from pipeline.path.space import Point, Proof, Space
+from pipeline.runs.records import StepRecord
 from pipeline.spec import PathSpec
 
 MOST_ROUNDS, STALLED_ROUNDS = 1000, 8
@@ -46,7 +47,7 @@ class Step:
 
     point: Point
     before: np.ndarray | None
-    facts: dict[str, Any]
+    facts: StepRecord
 
 
 class Stepper:
@@ -60,7 +61,7 @@ class Stepper:
         start: Start,
         c: float,
         enough: Callable[[Point], bool],
-        report: Callable[[dict[str, Any]], None],
+        report: Callable[[StepRecord], None],
     ) -> Step:
         """Go from a point to C = ``c``. ``enough`` may ask for a smaller gap than ``tol`` (see ``next_c``)."""
         clock, begun, ref, outlook = Clock(), self.space.reading(), start.point, start.outlook
@@ -81,12 +82,12 @@ class Stepper:
             found = point.certificate
             if found.primal > 0:
                 outlook = outlook.after_pass(outside / (tol * found.primal))
-            facts = self.facts(ref, point, counts, begun) | {"working_set": largest, "rounds": round_ + 1}
+            facts = replace(self.facts(ref, point, counts, begun), working_set=largest, rounds=round_ + 1)
             if found.relative_gap <= tol:
                 if enough(point):
                     self.state.verdicts[:] = verdicts
-                    facts |= {"solver": solvers.most_common(1)[0][0], "seconds": clock.seconds()}
-                    facts |= {"theta": outlook.theta, "error": self._surprise(point, expected)}
+                    facts = replace(facts, solver=solvers.most_common(1)[0][0], seconds=clock.seconds())
+                    facts = replace(facts, theta=outlook.theta, error=self._surprise(point, expected))
                     return Step(point, ref.margins, facts)
                 tol *= 0.3
             report(facts)
@@ -105,8 +106,7 @@ class Stepper:
             point = self.space.certify(c, self.space.first(c))
         self.state.verdicts[:] = KEEP
         facts = self.facts(point, point, Counter(), begun)
-        facts |= {"working_set": 0, "rounds": 0, "solver": "closed form", "seconds": clock.seconds()}
-        return Step(point, None, facts | {"theta": Outlook().theta, "error": None})
+        return Step(point, None, replace(facts, seconds=clock.seconds()))
 
     def _screen(
         self, ref: Point, c: float, alpha: np.ndarray, outlook: Outlook, rule: str, centre: np.ndarray
@@ -129,7 +129,7 @@ class Stepper:
         counts = Counter[int]()
         rows, modes = self.state, (proven.proves, self.spec.predict)
         for part in rows.chunks():
-            bounds, widths = proven.bounds(part), (band, rows.norms[part])
+            bounds, widths = proven.bounds(part, sharp=False), (band, rows.norms[part])
             alpha, u = alphas[part], c * rows.costs[part]
             verdicts, chosen = rows.verdicts[part], rows.chosen[part]
             classify(bounds, centre[part], widths, alpha, u, modes, verdicts, chosen)
@@ -157,7 +157,7 @@ class Stepper:
     def _screen_again(self, point: Point, outlook: Outlook) -> None:
         """Add to the working set, if it fits, what the point's own ball leaves open or shows on the wrong side."""
         before = self.state.chosen.copy()
-        rule = "none" if self.spec.rule == "none" else "gap"
+        rule = rule_named(self.spec.rule).at_its_own_c
         self._screen(point, point.c, point.pair.alpha, outlook, rule, point.margins)
         before |= self.state.chosen
         if self.space.fits(before):
@@ -168,8 +168,8 @@ class Stepper:
         parts = ((f[p], alpha[p], point.c * rows.costs[p], rows.chosen[p]) for p in rows.chunks())
         return math.fsum(gap_outside(*part) for part in parts)
 
-    def facts(self, ref: Point, point: Point, counts: Counter[int], begun: tuple[int, int]) -> dict[str, Any]:
-        """Return what ``steps.jsonl`` says of a point; ``begun`` is what had been read before it."""
+    def facts(self, ref: Point, point: Point, counts: Counter[int], begun: tuple[int, int]) -> StepRecord:
+        """Return what ``steps.jsonl`` says of a point, as one in closed form; ``begun``: what had been read before."""
         rows = self.state
         free = upper = 0
         for part in rows.chunks():
@@ -177,22 +177,28 @@ class Stepper:
             free += int(np.count_nonzero((alpha > 0.0) & (alpha < u)))
             upper += int(np.count_nonzero((alpha == u) & (u > 0.0)))
         found = point.certificate
-        return {
-            "c": point.c,
-            "c_ref": ref.c,
-            "rule": self.spec.rule,
-            "n_rows": rows.trained,
-            "screened_zero": counts[ZERO],
-            "screened_upper": counts[UPPER],
-            "survivors": rows.trained - counts[ZERO] - counts[UPPER],
-            "passes": self.space.read_since(begun),
-            "primal": found.primal,
-            "dual": found.dual,
-            "relative_gap": found.relative_gap,
-            "n_free": free,
-            "n_upper": upper,
-            "drift": point.drift,
-        }
+        return StepRecord(
+            c=point.c,
+            c_ref=ref.c,
+            rule=self.spec.rule,
+            solver="closed form",
+            n_rows=rows.trained,
+            screened_zero=counts[ZERO],
+            screened_upper=counts[UPPER],
+            survivors=rows.trained - counts[ZERO] - counts[UPPER],
+            working_set=0,
+            rounds=0,
+            passes=self.space.read_since(begun),
+            primal=found.primal,
+            dual=found.dual,
+            relative_gap=found.relative_gap,
+            n_free=free,
+            n_upper=upper,
+            drift=point.drift,
+            theta=Outlook().theta,
+            error=None,
+            seconds={},
+        )
 
 
 class Stall:

@@ -83,7 +83,8 @@ def _is_digest(x: Any) -> bool:
 
 
 def _is_reference(x: Any) -> bool:
-    return isinstance(x, dict) and _is_positive(x.get("c"))
+    texts = isinstance(x, dict) and all(_or_none(_is_text)(x.get(name)) for name in ("fingerprint", "model"))
+    return texts and _is_positive(x.get("c"))
 
 
 def _are_labels(x: Any) -> bool:
@@ -93,13 +94,14 @@ def _are_labels(x: Any) -> bool:
 HEADER: dict[str, Check] = {
     "status": lambda x: x in STATUS,
     "versions": _values(_is_text),
-    "n_steps": _is_whole,
+    "n_steps": _or_none(_is_whole),
     "best_step": _or_none(_is_whole),
     "c_min": _or_none(_is_positive),
-    "class_weights": lambda x: isinstance(x, list) and len(x) == 2 and all(map(_is_positive, x)),
-    "cv_scores": _each(_are_scores),
+    "class_weights": _or_none(lambda x: isinstance(x, list | tuple) and len(x) == 2 and all(map(_is_positive, x))),
+    "cv_scores": _or_none(_each(_are_scores)),
     "peak_memory": _or_none(_is_number),
-    "seconds": _is_number,
+    "seconds": _or_none(_is_number),
+    **dict.fromkeys(("chain", "seal"), _or_none(_is_text)),
 }
 DATA: dict[str, Check] = {
     "path": _is_text,
@@ -110,8 +112,9 @@ DATA: dict[str, Check] = {
     "bias": _is_number,
     "labels": _are_labels,
     "columns": _or_none(_are_names),
+    "index_base": lambda x: x is None or (_is_whole(x) and x <= 1),
     "shards": _each(_is_shard),
-    "validation": _is_text,
+    "validation": _or_none(_is_text),
     "reference": _each(_is_reference),
 }
 STEP: dict[str, Check] = {
@@ -125,6 +128,10 @@ STEP: dict[str, Check] = {
     "scores": _or_none(_are_scores),
     "seconds": lambda x: _values(_is_number)(x) and "total" in x,
 }
+STEP_EXTRAS: dict[str, Check] = {
+    "rounds": _or_none(_is_whole),
+    **dict.fromkeys(("model", "chain"), _or_none(_is_text)),
+}  # some runs have none of these
 NEEDED = {"header": ("status",), "data": ("path", "fingerprint", "rows", "features", "bias", "labels")}
 
 
@@ -135,14 +142,15 @@ def check_header(header: dict[str, Any]) -> None:
     if not isinstance(header["data"], dict):
         raise ValueError("data is not an object")
     _check(header["data"], DATA, NEEDED["data"])
-    if header["status"] == "finished":
-        _check(header, HEADER, ("n_steps", "seconds"))
+    for name in ("n_steps", "seconds") if header["status"] == "finished" else ():
+        if header.get(name) is None:
+            raise ValueError(f"it does not say its {name}")
 
 
 def check_step(facts: Any, number: int, c_before: float) -> None:
     """Check the line of step ``number``, which follows one with C = ``c_before``."""
     check_place(facts, number)
-    _check(facts, STEP, tuple(STEP))
+    _check(facts, STEP | STEP_EXTRAS, tuple(STEP))
     if not facts["c"] > c_before:
         raise ValueError(f"C = {facts['c']:g} does not ascend")
 

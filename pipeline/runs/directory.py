@@ -10,7 +10,7 @@ models/NNNNNN.npz
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,38 +22,55 @@ from pipeline.errors import RunError, shown
 from pipeline.events import Listener, Note, silent
 from pipeline.files import one_line
 from pipeline.maths.score import best
-from pipeline.runs.checks import check_header, check_place, check_step, read_json
+from pipeline.runs.checks import check_place, check_step, read_json
+from pipeline.runs.data_record import DataRecord
 from pipeline.runs.model_file import StoredModel
+from pipeline.runs.records import FORMAT, READABLE, RunHeader, Scores, StepRecord, step_fields
 from pipeline.spec import PathSpec
 
-FORMAT, VERSION = "svmsieve-run", 2
-READABLE = (1, 2)  # from 2 on primal, dual and relative_gap are bounds in exact arithmetic, and steps are chained
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 MOST_C_SHOWN = 8
 
 
-class StepView:
-    """A finished step: the keys of its line as attributes, and ``w``, ``alpha``, ``verdicts`` read from its model.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class StepView(StepRecord):
+    """A finished step: its record, and its model on disk."""
 
-    ``spec`` and ``data`` are what run.json says of the run's settings and data; ``home`` keeps a temporary run
-    directory alive.
-    """
+    model: StoredModel
+    """The model file; what is in it is read when it is asked for."""
+    header: RunHeader
+    """What run.json says of the run."""
+    home: object = None
+    """Keeps a temporary run directory alive."""
 
-    def __init__(self, facts: dict[str, Any], model: StoredModel, header: dict[str, Any]) -> None:
-        self.facts, self.model, self.data = facts, model, header["data"]
-        self.spec = PathSpec.from_json(header["spec"])
-        self.fingerprint: str = self.data["fingerprint"]
-        self.class_weights: tuple[float, float] = tuple(header.get("class_weights", (1.0, 1.0)))
-        self.home: object = None
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
-    def __getattr__(self, name: str) -> Any:
-        facts = self.__dict__.get("facts", {})  # a copy asks before it has any
-        if name not in facts:
-            raise AttributeError(f"a step has no {name!r}; it has {', '.join(facts)}")
-        return facts[name]
+    @property
+    def spec(self) -> PathSpec:
+        """The run's settings."""
+        return self.header.spec
 
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self.facts})
+    @property
+    def data(self) -> DataRecord:
+        """What run.json says of the data."""
+        return self.header.data
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the data."""
+        return self.header.data.fingerprint
+
+    @property
+    def class_weights(self) -> tuple[float, float]:
+        """What the costs of negative and positive rows were multiplied by."""
+        return self.header.class_weights or (1.0, 1.0)
+
+    @property
+    def scored(self) -> Scores:
+        """The scores, where there must be some; else RunError."""
+        if self.scores is None:
+            raise RunError(f"{self.model.path}: nothing was scored; train with --holdout, --cv or --validation")
+        return self.scores
 
     @property
     def w(self) -> np.ndarray:
@@ -79,36 +96,39 @@ class Run:
     """A run directory as it is on disk."""
 
     path: Path
-    header: dict[str, Any]
+    """The run directory."""
+    header: RunHeader
+    """What run.json says."""
     steps: list[StepView]
+    """The finished steps, by ascending C."""
 
     @property
     def spec(self) -> PathSpec:
         """The settings."""
-        return PathSpec.from_json(self.header["spec"])
+        return self.header.spec
 
     @property
     def is_finished(self) -> bool:
         """Whether all steps are there, and the folds' scores where there are folds."""
-        return self.header["status"] == "finished" and ("cv_scores" in self.header or not self.spec.cv)
+        return self.header.is_finished and (self.header.cv_scores is not None or not self.spec.cv)
 
     @property
-    def scores(self) -> list[dict[str, float | None] | None]:
+    def scores(self) -> Sequence[Scores | None]:
         """What each step scored: on the folds, or on the rows left out of training; None where nothing was scored."""
-        found = self.header.get("cv_scores")
+        found = self.header.cv_scores
         return [step.scores for step in self.steps] if found is None else found
 
     @property
     def best_step(self) -> int | None:
         """The number of the step with the best score so far, or of the only step; None if no step has a score."""
         count = len(self.steps)
-        return 0 if count == 1 and self.header["status"] == "finished" else best(self.scores[:count], self.spec.select)
+        return 0 if count == 1 and self.header.is_finished else best(self.scores[:count], self.spec.select)
 
     @property
     def best(self) -> StepView:
         """The step with the best score (in a run that is not finished, so far), or the only step; else RunError."""
         self._check_steps()
-        if self.spec.cv and "cv_scores" not in self.header:
+        if self.spec.cv and self.header.cv_scores is None:
             raise RunError(f"{self.path}: its folds are not finished; run the same svmsieve path again, or name a C")
         number = self.best_step
         if number is None:
@@ -150,7 +170,7 @@ class Run:
         count = len(self.steps)
         if not count:
             raise RunError(f"{self.path}: the run has no finished step; run the same svmsieve path again")
-        said = self.header["n_steps"] if self.header["status"] == "finished" else count
+        said = self.header.n_steps if self.header.is_finished else count
         if count != said:
             raise RunError(f"{self.path}: has {count} steps of {said}; run the same svmsieve path again")
 
@@ -163,32 +183,34 @@ def stored_spec(path: str | Path) -> PathSpec | None:
     """Return the settings of a run directory, whatever state its steps are in; None if there is no run yet."""
     folder = Path(path)
     with io_errors(folder):
-        return PathSpec.from_json(read_header(folder)["spec"]) if (folder / HEADER).is_file() else None
+        return read_header(folder).spec if (folder / HEADER).is_file() else None
 
 
-def open_run(path: str | Path, checked: bool = True) -> Run:
+def open_run(path: str | Path) -> Run:
     """Read a run directory; what is not one is an error of one line.
 
     A link such as a nightly store's ``current`` is followed once: when it moves on, this run stays the one it was.
-    Without ``checked`` the lines of steps.jsonl may say anything: for who judges each of them.
     """
-    folder = Path(path)
-    with one_line(lambda reason: RunError(f"{path}: cannot be read ({reason}); name a run directory")):
-        folder = folder.resolve() if folder.is_symlink() else folder
-    header = read_header(folder)
-    steps = []
-    for facts in read_steps(folder, checked=checked):
+    folder = followed(path)
+    header, steps = read_header(folder), list[StepView]()
+    for facts in read_steps(folder):
         model = stored_model(folder, facts, header)
         if not model.is_there():
             raise RunError(f"{model.path}: the model is missing; run the same svmsieve path again")
-        steps.append(StepView(facts, model, header))
+        steps.append(StepView(**step_fields(facts), model=model, header=header))
     return Run(folder, header, steps)
 
 
-def stored_model(folder: Path, facts: dict[str, Any], header: dict[str, Any]) -> StoredModel:
+def followed(path: str | Path) -> Path:
+    """Return the run directory that a path names, be it a link."""
+    with one_line(lambda reason: RunError(f"{path}: cannot be read ({reason}); name a run directory")):
+        return Path(path).resolve() if Path(path).is_symlink() else Path(path)
+
+
+def stored_model(folder: Path, facts: dict[str, Any], header: RunHeader) -> StoredModel:
     """Return the model of a step, which has the rows and features that run.json says, and the C of its line."""
-    path, data = folder / MODELS / model_name(facts["step"]), header["data"]
-    return StoredModel(path, data["rows"], data["features"], facts.get("c"))
+    path = folder / MODELS / model_name(facts["step"])
+    return StoredModel(path, header.data.rows, header.data.features, facts.get("c"))
 
 
 def model_name(step: int) -> str:
@@ -196,17 +218,17 @@ def model_name(step: int) -> str:
     return f"{step:06d}.npz"
 
 
-def read_header(folder: Path) -> dict[str, Any]:
+def read_header(folder: Path) -> RunHeader:
     """Read and check run.json."""
     path = folder / HEADER
     afresh = f"remove {folder} to start afresh"
     try:
         if path.exists() and not path.is_file():
             raise RunError(f"{path}: is not a file; {afresh}")
-        header = read_json(path.read_text(encoding="utf-8"))
-        if header["format"] != FORMAT or header["version"] not in READABLE:
-            raise RunError(f"{path}: not a run of this svmsieve (version {shown(header['version'])}); {afresh}")
-        check_header(header)
+        item = read_json(path.read_text(encoding="utf-8"))
+        if item["format"] != FORMAT or item["version"] not in READABLE:
+            raise RunError(f"{path}: not a run of this svmsieve (version {shown(item['version'])}); {afresh}")
+        return RunHeader.from_json(item)
     except FileNotFoundError as error:
         raise RunError(f"{folder}: no run.json: not a run directory; train with svmsieve path first") from error
     except OSError as error:
@@ -215,11 +237,13 @@ def read_header(folder: Path) -> dict[str, Any]:
         if isinstance(error, RunError):
             raise
         raise RunError(f"{path}: damaged ({type(error).__name__} {error}); {afresh}") from error
-    return header
 
 
 def read_steps(folder: Path, torn: bool = False, checked: bool = True) -> Iterator[dict[str, Any]]:
-    """Yield the lines of steps.jsonl; with ``torn`` up to the first that is damaged."""
+    """Yield the lines of steps.jsonl as they are; with ``torn`` up to the first that is damaged.
+
+    Without ``checked`` a line may say anything but the number of another step: for who judges each of them.
+    """
     path = folder / STEPS
     if not path.is_file():
         return

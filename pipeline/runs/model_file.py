@@ -11,6 +11,7 @@ ascend within their range, values are finite. Nothing is allocated that the file
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import struct
 import zipfile
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from pipeline.errors import RunError
-from pipeline.files import one_line
+from pipeline.files import atomic, one_line
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 
 KINDS: dict[str, type] = {
@@ -41,6 +42,7 @@ VECTORS = {"w": "n_features", "alpha": "n_rows", "w_alpha": "n_features"}
 SCALARS = ("c", "n_features", "n_rows")
 MAGIC, LONGEST_HEADER = b"\x93NUMPY\x01\x00", 1000  # of an npy file of version 1.0; those written here have 118 bytes
 DAMAGE = (OSError, ValueError, LookupError, RuntimeError, EOFError, zipfile.BadZipFile, struct.error, zlib.error)
+SMALL = 16 << 20  # bytes that a model may have to be made in memory
 CHUNK = 1 << 16  # a multiple of 8: a byte of verdict bits never straddles two chunks
 
 
@@ -53,28 +55,36 @@ def write_model(
     w_alpha: np.ndarray | None = None,
     sync: bool = True,
 ) -> str:
-    """Write under a temporary name, force to disk if ``sync``, then rename; return the file's hash."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    with temporary.open("x+b") as stream:  # a new file, whatever link lay in wait
-        with _archive(stream) as archive:
-            _write(archive, "c", np.float64, (), [np.float64(c).tobytes()])
-            _write(archive, "n_features", np.int64, (), [np.int64(w.size).tobytes()])
-            _write(archive, "n_rows", np.int64, (), [np.int64(alpha.size).tobytes()])
-            _write_sparse(archive, "w", w)
-            _write_sparse(archive, "alpha", alpha)
-            if w_alpha is not None:
-                _write_sparse(archive, "w_alpha", w_alpha)
-            for name, verdict in (("zero_bits", ZERO), ("upper_bits", UPPER)):
-                bits = (np.packbits(part == verdict).tobytes() for _, part in _chunks(verdicts))
-                _write(archive, name, np.uint8, (-(-verdicts.size // 8),), bits)
-        if sync:
-            stream.flush()
-            os.fsync(stream.fileno())
-        stream.seek(0)  # the archive's writer goes back and forth: the bytes cannot be hashed as they are written
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    temporary.replace(path)
-    return digest
+    """Write a model, all at once, and force it to disk if ``sync``; return the file's hash.
+
+    A small one is made in memory first: the archive's writer goes back and forth.
+    """
+    if 16 * (2 * w.size + alpha.size) <= SMALL:
+        made = io.BytesIO()
+        _write_archive(made, c, w, alpha, verdicts, w_alpha)
+        with atomic(path, sync) as stream:
+            stream.write(made.getbuffer())
+        return hashlib.sha256(made.getbuffer()).hexdigest()
+    with atomic(path, sync) as stream:
+        _write_archive(stream, c, w, alpha, verdicts, w_alpha)
+        stream.seek(0)
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _write_archive(
+    stream: BinaryIO, c: float, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None
+) -> None:
+    with _archive(stream) as archive:
+        _write(archive, "c", np.float64, (), [np.float64(c).tobytes()])
+        _write(archive, "n_features", np.int64, (), [np.int64(w.size).tobytes()])
+        _write(archive, "n_rows", np.int64, (), [np.int64(alpha.size).tobytes()])
+        _write_sparse(archive, "w", w)
+        _write_sparse(archive, "alpha", alpha)
+        if w_alpha is not None:
+            _write_sparse(archive, "w_alpha", w_alpha)
+        for name, verdict in (("zero_bits", ZERO), ("upper_bits", UPPER)):
+            bits = (np.packbits(part == verdict).tobytes() for _, part in _chunks(verdicts))
+            _write(archive, name, np.uint8, (-(-verdicts.size // 8),), bits)
 
 
 @contextmanager

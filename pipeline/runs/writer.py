@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,13 @@ import numpy as np
 
 from pipeline.errors import RunError, shown
 from pipeline.files import locked, remove_folder, write_json, write_whole
-from pipeline.runs.chain import CHAIN, MODEL, foundation, is_chained, link, sealed
+from pipeline.runs.chain import CHAIN, MODEL, foundation, is_chained, link
+from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import (
-    FORMAT,
     HEADER,
     MODELS,
     SCRATCH,
     STEPS,
-    VERSION,
     io_errors,
     model_name,
     read_header,
@@ -33,6 +33,7 @@ from pipeline.runs.directory import (
     stored_model,
 )
 from pipeline.runs.model_file import StoredModel, write_model
+from pipeline.runs.records import RunHeader, StepRecord, step_fields
 from pipeline.spec import PathSpec
 
 SECONDS_BETWEEN_SYNCS = 0.5
@@ -41,48 +42,53 @@ SECONDS_BETWEEN_SYNCS = 0.5
 class RunWriter:
     """Appends to a run directory. ``steps`` are the finished ones, those of an earlier attempt included."""
 
-    def __init__(self, folder: Path, header: dict[str, Any], steps: list[dict[str, Any]]) -> None:
+    def __init__(self, folder: Path, header: RunHeader, steps: list[StepRecord]) -> None:
         self.folder, self.header, self.steps = folder, header, steps
         self.stream = (folder / STEPS).open("a", encoding="utf-8")
         self.synced = 0.0
 
     def append(
-        self, facts: dict[str, Any], w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None
-    ) -> dict[str, Any]:
-        """Write a finished step: its model first, then its line."""
+        self, record: StepRecord, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None
+    ) -> StepRecord:
+        """Write a finished step: its model first, then its line, which gets its number and its place in the chain."""
         number = len(self.steps)
         sync = time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS
-        digest = write_model(self.folder / MODELS / model_name(number), facts["c"], w, alpha, verdicts, w_alpha, sync)
-        line = {"step": number, **facts}
-        if is_chained(self.header):
-            line[MODEL] = digest
-            line[CHAIN] = link(self.chain, line)
-        self.stream.write(json.dumps(line, allow_nan=False) + "\n")
+        digest = write_model(self.folder / MODELS / model_name(number), record.c, w, alpha, verdicts, w_alpha, sync)
+        record = replace(record, step=number)
+        if self.is_chained:
+            record = replace(record, model_digest=digest)
+            record = replace(record, chain=link(self.chain, record.to_json()))
+        self.stream.write(json.dumps(record.to_json(), allow_nan=False) + "\n")
         self.stream.flush()
         if sync:
             os.fsync(self.stream.fileno())
             self.synced = time.monotonic()
-        self.steps.append(line)
-        return line
+        self.steps.append(record)
+        return record
+
+    @property
+    def is_chained(self) -> bool:
+        """Whether the run has a chain."""
+        return is_chained(self.header.to_json())
 
     @property
     def chain(self) -> str:
         """The chain so far."""
-        return self.steps[-1][CHAIN] if self.steps else foundation(self.header)
+        return (self.steps[-1].chain or "") if self.steps else foundation(self.header.to_json())
 
     def finish(self, **items: Any) -> None:
         """Change run.json for the last time: it names the number of steps and the end of their chain."""
-        end = {CHAIN: self.chain} if is_chained(self.header) else {}
+        end = {CHAIN: self.chain} if self.is_chained else {}
         self.update(status="finished", n_steps=len(self.steps), **items, **end)
 
     def model(self, step: int) -> StoredModel:
         """Return the model of a finished step."""
-        return stored_model(self.folder, self.steps[step], self.header)
+        return stored_model(self.folder, self.steps[step].to_json(), self.header)
 
     def update(self, **items: Any) -> None:
         """Change run.json."""
-        self.header = sealed(self.header | items)
-        write_json(self.folder / HEADER, self.header)
+        self.header = self.header.changed(**items)
+        write_json(self.folder / HEADER, self.header.to_json())
 
     def scratch(self) -> Path:
         """Return a folder for temporary files on the same disk."""
@@ -92,7 +98,7 @@ class RunWriter:
 
 
 @contextmanager
-def writing(path: str | Path, spec: PathSpec, data: dict[str, Any], versions: dict[str, str]) -> Iterator[RunWriter]:
+def writing(path: str | Path, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> Iterator[RunWriter]:
     """Open a run directory, new or to be continued, for the only writer."""
     folder = Path(path).resolve()
     with io_errors(folder):
@@ -103,10 +109,10 @@ def writing(path: str | Path, spec: PathSpec, data: dict[str, Any], versions: di
         steps = _keep_whole_steps(folder, header)
         writer = RunWriter(folder, header, steps)
         try:
-            if header["status"] == "finished" and len(steps) < header["n_steps"]:
+            if header.is_finished and len(steps) < (header.n_steps or 0):
                 _expect_same_versions(folder, header, versions)
                 writer.update(status="running")  # models were lost since: the missing steps are trained again
-            elif header["status"] == "finished" and is_chained(header) and header.get(CHAIN) != writer.chain:
+            elif header.is_finished and writer.is_chained and header.chain != writer.chain:
                 raise RunError(f"{folder}: {HEADER} is not that of {STEPS}; remove {folder} to start afresh")
             yield writer
         finally:
@@ -139,52 +145,50 @@ def _make(folder: Path) -> None:
     (folder / MODELS).mkdir(parents=True, exist_ok=True)
 
 
-def _matching_header(folder: Path, spec: PathSpec, data: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
+def _matching_header(folder: Path, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
     afresh = f"remove {folder} to start afresh, or choose another --out"
     if not (folder / HEADER).is_file():
-        header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
-        header |= {"spec": spec.to_json(), "data": data, "versions": versions}
-        header = sealed(header | {CHAIN: foundation(header)})
-        write_json(folder / HEADER, header)
+        header = RunHeader.begun(spec, data, versions)
+        write_json(folder / HEADER, header.to_json())
         return header
     header = read_header(folder)
-    if header["data"]["fingerprint"] != data["fingerprint"]:
-        raise RunError(f"{folder}: was made from other data ({header['data']['path']}); {afresh}")
-    renamed = _renamed(header["data"], data)
+    if header.data.fingerprint != data.fingerprint:
+        raise RunError(f"{folder}: was made from other data ({header.data.path}); {afresh}")
+    renamed = _renamed(header.data, data)
     if renamed:
         raise RunError(f"{folder}: was made from the same numbers under other names ({renamed}); {afresh}")
-    changed = spec.difference(PathSpec.from_json(header["spec"]))
+    changed = spec.difference(header.spec)
     if changed:
         raise RunError(f"{folder}: was made with other settings ({changed}); {afresh}")
     for what in ("validation", "reference"):
-        if header["data"].get(what) != data.get(what):
+        if getattr(header.data, what) != getattr(data, what):
             raise RunError(f"{folder}: was made with other {what} data; {afresh}")
-    if header["status"] != "finished":
+    if not header.is_finished:
         _expect_same_versions(folder, header, versions)
     return header
 
 
-def _renamed(then: dict[str, Any], now: dict[str, Any]) -> str:
+def _renamed(then: DataRecord, now: DataRecord) -> str:
     """Say what the same numbers (a fingerprint has nothing else) were called then and are called now; else nothing."""
-    if then["bias"] != now["bias"]:
-        return f"bias {then['bias']:g}, now {now['bias']:g}"
-    for side in ("negative", "positive"):
-        old, new = (item["labels"][side] for item in (then, now))
+    if then.bias != now.bias:
+        return f"bias {then.bias:g}, now {now.bias:g}"
+    sides = {"negative": (then.negative, now.negative), "positive": (then.positive, now.positive)}
+    for side, (old, new) in sides.items():
         if old != new:
             return f"{side} label {shown(', '.join(old))}, now {shown(', '.join(new))}"
-    pairs = zip(then.get("columns") or (), now.get("columns") or (), strict=False)  # either may have no names
+    pairs = zip(then.columns or (), now.columns or (), strict=False)  # either may have no names
     return next((f"column {shown(old)}, now {shown(new)}" for old, new in pairs if old != new), "")
 
 
-def changed_versions(header: dict[str, Any], versions: dict[str, str]) -> str:
+def changed_versions(header: RunHeader, versions: dict[str, str]) -> str:
     """Say which versions that can change a run's bits are others than when it was begun; empty if there are none."""
-    then = header.get("versions", {})
+    then = header.versions
     return ", ".join(
         f"{name} {then.get(name, '?')} (now {now})" for name, now in versions.items() if then.get(name) != now
     )
 
 
-def _expect_same_versions(folder: Path, header: dict[str, Any], versions: dict[str, str]) -> None:
+def _expect_same_versions(folder: Path, header: RunHeader, versions: dict[str, str]) -> None:
     other = changed_versions(header, versions)
     if other:
         cure = f"go on with those, remove {folder} to start afresh, or choose another --out"
@@ -196,14 +200,14 @@ def _remove_half_written(folder: Path) -> None:
         path.unlink()
 
 
-def _keep_whole_steps(folder: Path, header: dict[str, Any]) -> list[dict[str, Any]]:
+def _keep_whole_steps(folder: Path, header: RunHeader) -> list[StepRecord]:
     """Return the steps that count and cut the rest off.
 
     A step counts if its model is whole and, in a run with a chain, both are what was written in this place. Every model
     is read: after a power cut any of those that were not forced to disk may be damaged, not only the last.
     """
-    whole, chained = list[dict[str, Any]](), is_chained(header)
-    before = foundation(header)
+    whole, chained = list[dict[str, Any]](), is_chained(header.to_json())
+    before = foundation(header.to_json())
     for facts in read_steps(folder, torn=True):
         model = stored_model(folder, facts, header)
         if not (_is_next(model, facts, before) if chained else model.is_whole()):
@@ -214,7 +218,7 @@ def _keep_whole_steps(folder: Path, header: dict[str, Any]) -> list[dict[str, An
     path = folder / STEPS
     if not path.is_file() or path.read_bytes() != text:
         write_whole(path, text)
-    return whole
+    return [StepRecord(**step_fields(facts)) for facts in whole]
 
 
 def _is_next(model: StoredModel, facts: dict[str, Any], before: str) -> bool:

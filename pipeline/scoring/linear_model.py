@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from pipeline.data.shards.manifest import MANIFEST, read_manifest
 from pipeline.data.stores.located import is_url
 from pipeline.errors import DatasetError, RunError, SpecError
 from pipeline.events import Listener, Note, silent
+from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import Run, StepView, open_run
 
 SIGNS = ("-1", "+1")
@@ -144,28 +144,26 @@ def model_of(source: Run | StepView, c: float | None = None, listen: Listener = 
         step, run = source, open_run(source.model.path.parents[1])
     else:
         step, run = source.at(c, listen), source
-    about = run.header["data"]
-    negative, positive = (tuple(about["labels"][side]) for side in ("negative", "positive"))
-    rest = bool(about["labels"].get("one_against_rest", len(negative) > 1))
-    w, columns, base = step.w, _columns(about), about.get("index_base")
-    own = w.size - (1 if about["bias"] else 0)
-    if base not in (None, 0, 1) or (columns is not None and len(set(columns)) != own):
+    about, w = run.header.data, step.w
+    columns, own = _columns(about), w.size - (1 if about.bias else 0)
+    if columns is not None and len(set(columns)) != own:
         raise RunError(f"{run.path}: run.json does not name the model's {own:,} features; train again")
-    return LinearModel(run.path, step.step, step.c, w, about["bias"], negative, positive, rest, columns, base)
+    labels = (about.negative, about.positive, about.one_against_rest)
+    return LinearModel(run.path, step.step, step.c, w, about.bias, *labels, columns, about.index_base)
 
 
-def _columns(about: dict[str, Any]) -> tuple[str, ...] | None:
+def _columns(about: DataRecord) -> tuple[str, ...] | None:
     """Return the names of the features; a run of before they were kept has those of its data, if these are there."""
-    if "columns" in about:
-        return None if about["columns"] is None else tuple(about["columns"])
-    folder = Path(about["path"])
-    if is_url(about["path"]) or not (folder / MANIFEST).is_file():
+    if about.says_columns:
+        return about.columns
+    folder = Path(about.path)
+    if is_url(about.path) or not (folder / MANIFEST).is_file():
         return None
     try:
         found = read_manifest(folder)
     except DatasetError:
         return None  # the data are no longer what they were
-    return names_of(found) if found.fingerprint == about["fingerprint"] else None
+    return names_of(found) if found.fingerprint == about.fingerprint else None
 
 
 def trained_on(data: Dataset, run: Path, c: float, w: np.ndarray) -> LinearModel:

@@ -22,12 +22,11 @@ from pipeline.data.ingest.assemble import Piece, join
 from pipeline.data.ingest.ingest import IngestSpec, Input
 from pipeline.data.inputs import refuse_other_formats, resolve
 from pipeline.data.parallel import in_order
-from pipeline.data.reading.base import Source, Task
+from pipeline.data.reading.base import BlockTask, Source
 from pipeline.data.reading.block import Block
 from pipeline.data.reading.labels import KnownLabels
 from pipeline.data.reading.layout import Layout, listed
-from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint
-from pipeline.data.shards.digest import join as join_digests
+from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, join_digests
 from pipeline.errors import NoRowsError, SpecError
 from pipeline.events import Listener, Note, silent
 from pipeline.maths import csr
@@ -143,11 +142,11 @@ class _Scorer:
     model: LinearModel
     labels: KnownLabels
 
-    def of(self, task: Task) -> Callable[[], tuple[Block, _Part]]:
+    def of(self, task: BlockTask) -> Callable[[], tuple[Block, _Part]]:
         """Return the task that makes a block and scores it."""
         return partial(self._scored, task)
 
-    def _scored(self, task: Task) -> tuple[Block, _Part]:
+    def _scored(self, task: BlockTask) -> tuple[Block, _Part]:
         block, known = task(), self.model.weights.size
         sign, w = self.labels.signs_of(block.labels), self.model.w
         rows = join([Piece(block, sign, 0, block.n_rows)], self.model.bias, known)

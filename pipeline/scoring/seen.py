@@ -8,20 +8,18 @@ not recognised.
 
 from __future__ import annotations
 
-from typing import Any
-
 from pipeline.data.dataset import Dataset
-from pipeline.data.shards.digest import Lanes, join, lanes_of
+from pipeline.data.shards.digest import Lanes, join_digests, lanes_of
+from pipeline.runs.data_record import DataRecord
 from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.spec import PathSpec
 
 
-def rows_seen(header: dict[str, Any], data: Dataset | RowsToScore) -> int:
-    """Return how many rows of the data are among those that the run with this run.json had, hold-out included."""
-    about = header["data"]
-    if about["fingerprint"] == data.fingerprint:
+def rows_seen(about: DataRecord, data: Dataset | RowsToScore) -> int:
+    """Return how many rows of the data are among those that a run on these data had, hold-out included."""
+    if about.fingerprint == data.fingerprint:
         return data.n_rows
-    shards = about.get("shards", ())  # runs of older versions have none
+    shards = about.shards  # early runs have none
     if isinstance(data, RowsToScore):
         known = [(lanes_of(digest), rows) for digest, rows in shards]
         return sum(rows for lanes, rows in data.files if _follow_each_other(known, lanes, rows))
@@ -36,14 +34,14 @@ def _follow_each_other(shards: list[tuple[Lanes, int]], lanes: Lanes, rows: int)
         while count < rows and end < len(shards):
             count += shards[end][1]
             end += 1
-        if count == rows and join(shards[first:end]) == lanes:
+        if count == rows and join_digests(shards[first:end]) == lanes:
             return True
     return False
 
 
-def said_of_seen(header: dict[str, Any], data: Dataset | RowsToScore) -> str:
+def said_of_seen(about: DataRecord, spec: PathSpec, data: Dataset | RowsToScore) -> str:
     """Return what has to be said of scores on these data; empty if none of the rows is known to the run."""
-    count, spec = rows_seen(header, data), PathSpec.from_json(header["spec"])
+    count = rows_seen(about, data)
     if not count:
         return ""
     share = spec.holdout if spec.fold is None else 1 / spec.fold[1]

@@ -1,0 +1,30 @@
+"""Solvers of the reduced problem: one file a solver, each with an object that keeps ``contract.Solver``.
+
+    auto       dcd, watched, and newton where that promises to be faster
+    dcd        dual coordinate descent: sparse rows with many features
+    newton     semismooth Newton: few features, or a small gap
+    liblinear  LIBLINEAR, finished by auto where it stops early
+
+To add one: a file here with ``SOLVER = <an object of a subclass of Solver>``, and its name in ``SOLVERS``. This module
+imports none of them: the command line lists their names without loading compiled code.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pipeline.errors import SpecError, shown
+
+if TYPE_CHECKING:
+    from pipeline.solve.contract import Solver
+
+SOLVERS = ("auto", "dcd", "newton", "liblinear")  # the modules, in the order in which they are offered
+
+
+def solver_named(name: str) -> Solver:
+    """Return the solver of that name."""
+    if name not in SOLVERS:
+        raise SpecError(f"unknown solver {shown(name)}; there are {', '.join(SOLVERS)}")
+    solver: Solver = import_module(f"{__name__}.{name}").SOLVER
+    return solver

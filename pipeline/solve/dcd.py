@@ -11,8 +11,10 @@ and two halves on two cores took more sweeps, not fewer (tests/bench/orders.py).
 
 The stop rule is the gap itself: the sum of the gap terms met during a sweep estimates it for free, and when that is
 small enough w is summed afresh, the exact gap is computed over all rows, and the rows set aside come back if it is
-still too large. Where w_alpha misses the target and another point on its ray reaches it (see ``ray_kernel``), that is
-the answer's w, and its solver "dcd+ray"; otherwise w = w_alpha.
+still too large. The answer's w is w_alpha. (The best point on its ray, s w_alpha, was tried and removed: it saved -3 to
+15 % of the visits on eps-paths of four data sets, 1 to 12 % on coarse grids of url-like and imdb, and cost a second
+vector in every pass that certifies it and now and then a round. On kdda-like, 29 to 44 %, but not by its answers: its
+estimate of the gap had dcd look sooner. That estimate alone took up to twice the visits elsewhere.)
 """
 
 from __future__ import annotations
@@ -21,22 +23,28 @@ import time
 
 import numpy as np
 
+from pipeline.solve.contract import Solver
 from pipeline.solve.dcd_kernel import DUAL, add_rows, exact_gap
-from pipeline.solve.ray_kernel import best_scale
 from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import rows_of
 from pipeline.solve.subspace_kernel import scale_free, settle, sweeps
 
-NONZEROS_A_CALL = 2_000_000
-MOST_SWEEPS, MOST_A_BURST, LEAST_A_BURST = 1_000_000, 10, 50_000  # the last in nonzeros: calls cost time, too
-MOST_QUIET, LEAST_CAUTION = 20, 1e-3
+# Measured, in nonzeros of sparse rows (``python -m tests.bench.calibrate``; on a busy machine, whose cache others fill,
+# dense values came out at 1.0 to 1.2, a row at 11 to 15, a step at 4 to 39 a row and 3.6 to 4.8 a feature):
+DENSE_VALUE = 0.25  # what a value of a dense row costs
+NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and subspace steps cost besides nonzeros
+# Plain choices. With FIRST_CAUTION, FIRST_STEP, LOOK_AGAIN or LEAST_WORK halved or doubled, paths on four data sets
+# took 0.84 to 1.06 times the visits and 0.99 to 1.02 times the passes (``python -m tests.bench.choices``):
+NONZEROS_A_CALL = 2_000_000  # a few milliseconds: how late Ctrl-C and the clock may be
+MOST_SWEEPS = 1_000_000  # for ever
+MOST_A_BURST, LEAST_A_BURST = 10, 50_000  # sweeps; nonzeros, of which a call from Python must have some
+MOST_QUIET = 20  # bursts without a lower estimate: then the exact gap is computed
+FIRST_CAUTION, LEAST_CAUTION = 0.7, 1e-3  # of the target: an estimate as small as that promises it
 FIRST_STEP = 4  # sweeps up to the first subspace step: before that, many rows change sides
 DEAR_STEP, LATE_STEP = 0.5, 12  # where a step costs more than so many sweeps it comes later
-DENSE_SHARE = 0.25  # what a value of a dense row costs, in nonzeros of sparse ones
-NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and steps cost besides nonzeros, in nonzeros
 LOOK_AGAIN, LEAST_WORK = 0.1, 10.0  # the estimate is checked once it has fallen so far, after so many passes' work
 MOST_HOLLOW = 12  # looks in a row at which neither gap nor dual is better: rounding, or a target out of reach
-RAY_REACH = 30.0  # the ray is searched once the gap at w_alpha is within this factor of the target
+BETTER_GAP, BETTER_DUAL = 0.98, 1e-3  # better is: a gap of so many times the best, a dual higher by so many gaps
 
 
 def solve_dcd(
@@ -47,13 +55,9 @@ def solve_dcd(
     most_sweeps: int = MOST_SWEEPS,
     shrink: bool = True,
     seed: int = 0,
-    ray: bool = True,
 ) -> Solution:
-    """Solve to an absolute gap on the reduced problem, from any start alpha; the same seed gives the same bits.
-
-    Without ``ray`` the answer is w_alpha, whatever else would do.
-    """
-    run = Descent(problem, problem.feasible(start), shrink, seed, ray)
+    """Solve to an absolute gap on the reduced problem, from any start alpha; the same seed gives the same bits."""
+    run = Descent(problem, problem.feasible(start), shrink, seed)
     deadline = time.monotonic() + seconds
     while True:
         found = run.judged(target_gap)
@@ -67,9 +71,9 @@ def solve_dcd(
 class Descent:
     """The state of one solve: alpha, w = w_alpha, the rows in use, and the work done (in nonzeros visited)."""
 
-    def __init__(self, problem: ReducedProblem, alpha: np.ndarray, shrink: bool, seed: int, ray: bool = True) -> None:
+    def __init__(self, problem: ReducedProblem, alpha: np.ndarray, shrink: bool, seed: int) -> None:
         self.rows = rows_of(problem)
-        self.problem, self.shrink, self.ray = problem, shrink, ray
+        self.problem, self.shrink = problem, shrink
         n, d = problem.z.shape
         self.duals = _duals(alpha, problem.u)
         state = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567890ABCDEF) % 2**64 or 1], dtype=np.uint64)
@@ -80,7 +84,7 @@ class Descent:
         self.scratch = (np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros((3, 3)), np.zeros(3))
         self.sweeps, self.work, self.n_free = 0, 0.0, 0
         self.next_scaling = 0 if alpha.any() else 2
-        self.caution, self.gap, self.looked, self.lowest, self.quiet = 0.7, np.inf, 0.0, np.inf, 0
+        self.caution, self.gap, self.looked, self.lowest, self.quiet = FIRST_CAUTION, np.inf, 0.0, np.inf, 0
         self.best_gap, self.best_dual, self.hollow = np.inf, -np.inf, 0
 
     @property
@@ -91,7 +95,7 @@ class Descent:
     def exact_gap(self) -> float:
         """Sum w afresh, bring the rows back that may move, and return the gap of (w, alpha)."""
         self.w[:] = self.problem.v
-        add_rows(self.rows, self.duals["alpha"], self.w)
+        add_rows(self.rows, self.alpha, self.w)
         gap = float(exact_gap(self.rows, self.duals, self.w, self.order, self.shrink))
         if self.sweeps:
             self.features[1][:] = self.w
@@ -100,12 +104,8 @@ class Descent:
         return gap
 
     def judged(self, target_gap: float, detail: str = "sweeps") -> Solution:
-        """Compute the exact gap, try the ray if it is too large, and say whether the target is reached."""
-        gap, w, solver, outcome = self.exact_gap(), self.w, "dcd", "limit"
-        if self.ray and target_gap < gap <= RAY_REACH * target_gap:
-            on_ray, scale = self._ray(self.duals.size)
-            if on_ray <= target_gap:
-                gap, w, solver = on_ray, scale * self.w, "dcd+ray"
+        """Compute the exact gap, and say whether the target is reached."""
+        gap, outcome = self.exact_gap(), "limit"
         self._take_note(gap)
         if not np.isfinite(gap):
             outcome, detail = "failed", "the gap is not finite (values too large)"
@@ -113,12 +113,12 @@ class Descent:
             outcome, detail = "converged", ""
         elif self.hollow >= MOST_HOLLOW:
             outcome, detail = "stalled", "neither gap nor dual value gets better"
-        return Solution(self.alpha, w, gap, outcome, self.sweeps, solver, detail)
+        return Solution(self.alpha, self.w, gap, outcome, self.sweeps, "dcd", detail, at_w_alpha=True)
 
     def _take_note(self, gap: float) -> None:
         """Count the looks since gap or dual value were better by their share; the gap goes up and down meanwhile."""
         dual = float(self.duals["alpha"].sum()) - float(self.w @ self.w) / 2
-        better = gap < 0.98 * self.best_gap or dual > self.best_dual + 1e-3 * gap
+        better = gap < BETTER_GAP * self.best_gap or dual > self.best_dual + BETTER_DUAL * gap
         self.hollow = 0 if better else self.hollow + 1
         self.best_gap, self.best_dual = min(self.best_gap, gap), max(self.best_dual, dual)
 
@@ -140,7 +140,7 @@ class Descent:
             self.next_scaling = 2 * self.sweeps + 2
         n, d = self.problem.z.shape
         before, length = float(self.order[2][0]), self.problem.row_length
-        length = (length if self.problem.is_sparse else DENSE_SHARE * length) + NONZEROS_A_ROW
+        length = (length if self.problem.is_sparse else DENSE_VALUE * length) + NONZEROS_A_ROW
         sweep = before * length + 1
         price = (before * STEP_A_ROW + d * STEP_A_FEATURE) / sweep
         if self.sweeps == 0 and price > DEAR_STEP:
@@ -153,8 +153,6 @@ class Descent:
         )
         self.sweeps += count
         self.work += (count + steps * price) * (before + active) / 2 * length
-        if self.ray and self.caution * target_gap < estimate <= RAY_REACH * target_gap:
-            estimate = min(estimate, self._ray(active)[0])
         promised = active == 0 or estimate <= self.caution * target_gap
         if promised:
             self.caution = max(self.caution / 2, LEAST_CAUTION)
@@ -162,13 +160,6 @@ class Descent:
         self.quiet = 0 if estimate < self.lowest else self.quiet + 1
         self.lowest = min(self.lowest, estimate)
         return estimate, promised or fallen or self.quiet >= MOST_QUIET
-
-    def _ray(self, count: int) -> tuple[float, float]:
-        """Return the gap and the scale of the best point on the ray of w, by the margins of the first rows in use."""
-        size, duals = float(self.w @ self.w), self.duals
-        margins, alpha, u = duals["margin"], duals["alpha"], duals["u"]
-        gap, scale = best_scale(self.order[0][:count], margins, alpha, u, size)
-        return float(gap), float(scale)
 
 
 def _duals(alpha: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -179,3 +170,23 @@ def _duals(alpha: np.ndarray, u: np.ndarray) -> np.ndarray:
     duals = room[shift : shift + u.size * line].view(DUAL)
     duals["alpha"], duals["old"], duals["u"], duals["inverse"] = alpha, alpha, u, -1.0
     return duals
+
+
+class DualDescent(Solver):
+    """dcd, with or without shrinking."""
+
+    name = "dcd"
+
+    def bytes_beside(self, problem: ReducedProblem, held: int) -> int:
+        """Nothing to speak of: a cache line a row and a few vectors, which ``budget`` counts with the rows."""
+        del problem, held
+        return 0
+
+    def run(
+        self, problem: ReducedProblem, start: np.ndarray | None, target_gap: float, shrink: bool = True
+    ) -> Solution:
+        """Solve."""
+        return solve_dcd(problem, start, target_gap, shrink=shrink)
+
+
+SOLVER = DualDescent()

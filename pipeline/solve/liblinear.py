@@ -21,12 +21,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pipeline.errors import SolverError
+from pipeline.errors import SolverError, SpecError
+from pipeline.solve.auto import solve_auto
+from pipeline.solve.contract import Solver
+from pipeline.solve.newton import newton_bytes
 from pipeline.solve.reduced import ReducedProblem, Solution
 
-DELTA = 1e-6
-NODE_BYTES = 16
-CAP = 300
+DELTA = 1e-6  # a plain choice: Q is off by its square, 1e-12
+NODE_BYTES = 16  # struct feature_node of linear.h: an int and a double, aligned
+UNEVEN = "LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton"
+CAP = 300  # of its dual solvers' sweeps, in linear.cpp
 _LOCK = threading.Lock()
 
 
@@ -40,7 +44,7 @@ def liblinear_bytes(problem: ReducedProblem) -> int:
 def check_expressible(problem: ReducedProblem) -> None:
     """Raise SolverError unless every row has the same cost: LIBLINEAR has one C for the rows with label +1."""
     if problem.u.size and problem.u.max() > problem.u.min():
-        raise SolverError("LIBLINEAR cannot weigh rows one by one; use --solver auto, dcd or newton")
+        raise SolverError(UNEVEN)
 
 
 def solve_liblinear(
@@ -112,3 +116,34 @@ def _judged(problem: ReducedProblem, w: np.ndarray, alpha: np.ndarray, target: f
     outcome = "failed" if not np.isfinite(gap) else "converged" if gap <= target else "limit"
     detail = "the cap of 300 sweeps" if capped else "its own tolerance" if outcome == "limit" else ""
     return Solution(alpha, (w, w_alpha)[best], gap, outcome, CAP if capped else 0, "liblinear", detail)
+
+
+class Liblinear(Solver):
+    """LIBLINEAR; what it leaves is finished by ``auto``, from the better of two alphas."""
+
+    name = "liblinear"
+
+    def check_costs(self, costs: np.ndarray) -> None:
+        """Refuse costs that differ: there is one C for all rows."""
+        used = costs[costs > 0]
+        if used.size and used.max() > used.min():
+            raise SpecError(UNEVEN)
+
+    def bytes_beside(self, problem: ReducedProblem, held: int) -> int:
+        """Count its own copy, or those of whoever finishes."""
+        return max(liblinear_bytes(problem), newton_bytes(held))
+
+    def run(
+        self, problem: ReducedProblem, start: np.ndarray | None, target_gap: float, shrink: bool = True
+    ) -> Solution:
+        """Solve; its shrinking cannot be switched off."""
+        del shrink
+        first = solve_liblinear(problem, target_gap)
+        if first.converged:
+            return first
+        own = problem.feasible(start)
+        worse = problem.gap(problem.combine(first.alpha), first.alpha) > problem.gap(problem.combine(own), own)
+        return solve_auto(problem, own if worse else first.alpha, target_gap)
+
+
+SOLVER = Liblinear()

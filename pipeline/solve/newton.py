@@ -19,14 +19,21 @@ import time
 
 import numpy as np
 
+from pipeline.budget import COPIES_NEWTON
+from pipeline.solve.contract import Solver
 from pipeline.solve.newton_kernel import line_search, proximal_alpha
 from pipeline.solve.newton_system import Systems
 from pipeline.solve.reduced import ReducedProblem, Solution, gap_terms
 from pipeline.solve.rows import mean_square
 
-GROWTH, FAST_GROWTH = 3.0, 10.0
-OUTER, INNER, MOST_IDLE = 80, 60, 10
-MOST_CURVATURE = 1e12
+# Plain choices; a worse one costs steps, never the answer:
+GROWTH, FAST_GROWTH = 3.0, 10.0  # of sigma from outer step to outer step, and where the last one gained little
+FIRST_CURVATURE, MOST_CURVATURE = 10.0, 1e12  # sigma times the mean |z_i|^2: beyond, Cholesky has few digits left
+OUTER, INNER = 80, 60  # steps at most
+IDLE, MOST_IDLE = 0.9, 10  # an outer step that leaves so much of the gap, and so many in a row: stalled
+ENOUGH, LEAST_ENOUGH = 1e-3, 1e-14  # of the first gradient, of |w|: the inner loop ends there,
+SHARE_OF_TARGET = 0.01  # or where the gradient is worth no more of the target than that
+AFRESH = 10  # steps after which the margins, which are added to, are computed again
 
 
 def solve_newton(
@@ -71,7 +78,7 @@ class _Newton:
             w_alpha = self.v + self.systems.combine(self.alpha)
             self._note(self.w, w_alpha, self.f)
             self._note(w_alpha, w_alpha, self.systems.margins(w_alpha))
-            idle = idle + 1 if self.best[0] > 0.9 * before else 0
+            idle = idle + 1 if self.best[0] > IDLE * before else 0
             if idle >= MOST_IDLE:
                 return self._ended("converged" if self.best[0] <= self.target else "stalled")
             np.minimum(self.sigma * (GROWTH if idle == 0 else FAST_GROWTH), self.most_sigma, out=self.sigma)
@@ -84,7 +91,7 @@ class _Newton:
             return np.ones(0)
         scale = 1.0 / max(mean_square(self.systems.rows[2], self.u.size), 1e-300)
         self.most_sigma = MOST_CURVATURE * scale
-        return np.maximum(np.minimum(10.0 * scale, self.u), 1e-12 * scale)
+        return np.maximum(np.minimum(FIRST_CURVATURE * scale, self.u), 1e-12 * scale)
 
     def _inner(self) -> str:
         """Minimise phi over w; return a word about trouble, or nothing."""
@@ -96,8 +103,12 @@ class _Newton:
             if not np.isfinite(size):
                 return "the gradient is not finite (values too large)"
             if tolerance is None:
-                tolerance = max(1e-3 * size, 1e-14 * (1.0 + float(np.linalg.norm(self.w))))
-            if size <= tolerance or size * size / 2 <= 0.01 * self.target or time.monotonic() > self.deadline:
+                tolerance = max(ENOUGH * size, LEAST_ENOUGH * (1.0 + float(np.linalg.norm(self.w))))
+            if (
+                size <= tolerance
+                or size * size / 2 <= SHARE_OF_TARGET * self.target
+                or time.monotonic() > self.deadline
+            ):
                 return ""
             step = self.systems.solve(self.free[:n_free], self.sigma, -gradient)
             slope = float(gradient @ step)
@@ -111,7 +122,7 @@ class _Newton:
             self.w = self.w + t * step
             self.f = self.f + t * q
             self.steps += 1
-            if self.steps % 10 == 0:
+            if self.steps % AFRESH == 0:
                 self.f = self.systems.margins(self.w)
         proximal_alpha(self.f, self.alpha, self.u, self.sigma, self.trial, self.free)
         return ""
@@ -126,3 +137,29 @@ class _Newton:
     def _ended(self, outcome: str, detail: str = "") -> Solution:
         gap, w, alpha = self.best
         return Solution(alpha, w, gap, outcome, self.steps, "newton", detail)
+
+
+def newton_bytes(held: int) -> int:
+    """Return what newton's scaled, transposed and multiplied copies of ``held`` bytes of rows take beside them."""
+    return int((COPIES_NEWTON - 1) * held)
+
+
+class Newton(Solver):
+    """newton; it has nothing to shrink."""
+
+    name = "newton"
+
+    def bytes_beside(self, problem: ReducedProblem, held: int) -> int:
+        """Count its copies."""
+        del problem
+        return newton_bytes(held)
+
+    def run(
+        self, problem: ReducedProblem, start: np.ndarray | None, target_gap: float, shrink: bool = True
+    ) -> Solution:
+        """Solve."""
+        del shrink
+        return solve_newton(problem, start, target_gap)
+
+
+SOLVER = Newton()

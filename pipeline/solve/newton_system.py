@@ -7,17 +7,16 @@ when both are many. Sparse rows are multiplied in place, dense ones by BLAS.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg.lapack
 import scipy.sparse as sp
 
 from pipeline.solve.dcd_kernel import add_rows
-from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, products
+from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, margins
 from pipeline.solve.reduced import Matrix, ReducedProblem
 from pipeline.solve.rows import rows_of
 
-DIRECT_SIZE = 2500
-CG_STEPS, CG_TOLERANCE = 300, 1e-3
-FLOP = 0.03  # what a step of Cholesky's costs, in additions to a sparse product
+DIRECT_SIZE = 2500  # a plain choice: a matrix of 50 MB, and half a second of Cholesky's
+CG_STEPS, CG_TOLERANCE = 300, 1e-3  # plain choices: a direction for a line search need not be good
+FLOP = 0.03  # what a step of Cholesky's costs, in additions to a sparse product; measured (tests.bench.calibrate)
 
 
 class Systems:
@@ -32,7 +31,7 @@ class Systems:
         if not self.problem.is_sparse:
             return np.asarray(self.z @ w, dtype=np.float64)
         out = np.empty(self.z.shape[0])
-        products(self.rows, w, out)
+        margins(self.rows, w, out)
         return out
 
     def combine(self, alpha: np.ndarray) -> np.ndarray:
@@ -91,9 +90,11 @@ def _solve_positive(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
     The result is a direction for a line search, so that a ridge costs steps, not correctness.
     """
+    from scipy.linalg.lapack import dposv  # noqa: PLC0415 - slow to import, and few runs solve a system
+
     ridge = 1e-15 * float(np.trace(matrix))
     for attempt in range(4):
-        _, found, trouble = scipy.linalg.lapack.dposv(matrix.T, right, lower=0)
+        _, found, trouble = dposv(matrix.T, right, lower=0)
         if not trouble:
             return np.asarray(found)
         matrix[np.diag_indices_from(matrix)] += ridge * 100.0**attempt

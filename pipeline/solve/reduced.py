@@ -90,6 +90,7 @@ class Solution:
 
     ``outcome`` is "converged" (gap <= target), "limit" (sweeps, iterations or time ran out), "stalled" (rounding allows
     no more) or "failed" (numerical trouble, see ``detail``); in every case the gap is that of (w, alpha) as returned.
+    ``at_w_alpha`` says that w is v + sum alpha_i z_i, summed afresh.
     """
 
     alpha: np.ndarray
@@ -99,6 +100,7 @@ class Solution:
     iterations: int
     solver: str
     detail: str = ""
+    at_w_alpha: bool = False
 
     @property
     def converged(self) -> bool:

@@ -7,10 +7,10 @@ import scipy.sparse as sp
 
 from pipeline.solve.reduced import ReducedProblem
 
-RowArrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+CsrParts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def rows_of(problem: ReducedProblem) -> RowArrays:
+def rows_of(problem: ReducedProblem) -> CsrParts:
     """Return the arrays. Dense rows need no indices: theirs have two dimensions and no entries."""
     if problem.is_sparse:
         rows = sp.csr_array(problem.z)

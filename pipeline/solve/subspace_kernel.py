@@ -22,8 +22,8 @@ import numpy as np
 from pipeline.jit import inline, kernel
 from pipeline.solve.dcd_kernel import add_row, sweep
 
-DEPENDENT, NOISE, ROUNDING = 1e-6, 1e-14, 1e-15
-LONGEST_WAIT = 4
+DEPENDENT, NOISE, ROUNDING = 1e-6, 1e-14, 1e-15  # shares of a square, of a sum, of u_i: what is less is rounding
+LONGEST_WAIT = 4  # sweeps between steps that do not pay; a plain choice: sides change, and a step may pay again
 
 
 @inline

@@ -2,7 +2,8 @@
 
 The constants turn operations into seconds of one machine of 2026; what matters is their ratios. They were measured one
 by one: a visit of dcd per nonzero, rows and features of a Newton step, pairs of nonzeros in its Gram matrix, steps of
-Cholesky's.
+Cholesky's. ``python -m tests.bench.calibrate`` measures them again: on the machine they are from, when it is busy,
+within a factor of 0.2 to 2.3. They are not changed for another machine, where the same data must go the same way.
 """
 
 from __future__ import annotations
@@ -10,11 +11,19 @@ from __future__ import annotations
 from pipeline.solve.newton_system import CG_STEPS, DIRECT_SIZE, features_are_cheaper
 from pipeline.solve.reduced import ReducedProblem
 
-SECONDS_A_VISIT, SECONDS_A_FAR_VISIT, FAR_FEATURES = 1.6e-9, 3e-9, 100_000
-SECONDS_A_STEP, SECONDS_A_ROW, SECONDS_A_NONZERO, SECONDS_A_CELL = 2e-4, 2.5e-8, 1.8e-9, 7.5e-10
-SECONDS_A_PAIR, SECONDS_A_PRODUCT, SECONDS_A_FLOP, SECONDS_A_COPY = 7.5e-10, 2e-10, 3e-11, 1e-9
-SECONDS_A_CG_FEATURE = 8e-9
-FEWEST_STEPS, STEPS, STEPS_POWER, LONGEST_WAY = 5.0, 6.0, 0.09, 1e12
+# Measured:
+SECONDS_A_VISIT, SECONDS_A_FAR_VISIT = 1.6e-9, 3e-9  # of a nonzero by dcd, w in the cache and not
+FAR_FEATURES = 100_000  # 8 bytes each: about what a core has of the cache for itself (a plain choice)
+SECONDS_A_STEP = 2e-4  # of newton, whatever the problem: calls from Python
+SECONDS_A_ROW = 2.5e-8  # its alpha, and its part in the line search
+SECONDS_A_NONZERO, SECONDS_A_CELL = 1.8e-9, 7.5e-10  # of a product with Z and one with its transpose, sparse and dense
+SECONDS_A_PAIR, SECONDS_A_PRODUCT = 7.5e-10, 2e-10  # of nonzeros in the Gram matrix of features, of rows
+SECONDS_A_FLOP = 3e-11  # of Cholesky's n^3, and of BLAS's products
+SECONDS_A_COPY = 1e-9  # of a cell of the free rows, scaled
+SECONDS_A_CG_FEATURE = 8e-9  # of a step of conjugate gradients
+# Fitted to 700 solves (see ``newton_seconds``):
+FEWEST_STEPS, STEPS, STEPS_POWER = 5.0, 6.0, 0.09
+LONGEST_WAY = 1e12  # a gap over a target of 0: as far as float64 goes
 
 
 def descent_seconds(problem: ReducedProblem, work: float) -> float:

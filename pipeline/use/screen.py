@@ -15,8 +15,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.files import replacing
-from pipeline.maths.screening import Screened
-from pipeline.maths.verdicts import KEEP, UPPER, ZERO, verdicts
+from pipeline.maths.verdicts import KEEP, UPPER, ZERO, Screened, verdicts
 from pipeline.path.c_range import Range
 from pipeline.path.certify import LinearPoint, LinearProof
 from pipeline.path.linear import LinearSpace

@@ -11,11 +11,11 @@ from typing import Any
 from pipeline.errors import RunError
 from pipeline.events import Listener, Note
 from pipeline.runs.chain import CHAIN, SEAL, foundation, is_chained, seal_of
-from pipeline.runs.directory import Run
+from pipeline.verify.said import SaidRun
 from pipeline.verify.scores import best_steps, mean_scores, same_scores
 
 
-def check_ends(run: Run, listen: Listener) -> None:
+def check_ends(run: SaidRun, listen: Listener) -> None:
     """Raise RunError if a finished run lacks steps or has others than run.json says; a note says what cannot be known.
 
     A run that is not finished has the steps that it has.
@@ -39,9 +39,9 @@ def check_ends(run: Run, listen: Listener) -> None:
         )
 
 
-def check_best(run: Run, folds: Sequence[Run]) -> None:
+def check_best(run: SaidRun, folds: Sequence[SaidRun]) -> None:
     """Raise RunError if a finished run calls another step the best than its scores do; folds are all or none."""
-    if "cv_scores" in run.header and not run.spec.cv:
+    if run.header.get("cv_scores") is not None and not run.spec.cv:
         raise RunError(f"{run.path}: there are cv_scores in run.json, but the run has no folds; train again")
     if run.header["status"] != "finished" or (run.spec.cv and not folds):
         return
@@ -56,11 +56,11 @@ def check_best(run: Run, folds: Sequence[Run]) -> None:
         raise RunError(f"{run.path}: run.json calls step {said} the best, but by the scores it is {names}; train again")
 
 
-def check_seal(run: Run) -> None:
+def check_seal(run: SaidRun) -> None:
     """Raise RunError if run.json was changed in anything else that it says."""
     if is_chained(run.header) and run.header.get(SEAL) != seal_of(run.header):
         raise RunError(f"{run.path}: run.json is not as it was written; train again")
 
 
-def _scores(run: Run) -> list[Any]:
+def _scores(run: SaidRun) -> list[Any]:
     return [step.facts.get("scores") for step in run.steps]

@@ -16,7 +16,7 @@ from pipeline.spec import SCORES
 
 SLACK = 1e-12  # of a share of rows or pairs, whatever way it was computed
 
-Range = tuple[float, float]
+ScoreRange = tuple[float, float]
 
 
 def wrong_score(said: Any, f: np.ndarray, doubt: np.ndarray, labels: np.ndarray) -> str:
@@ -39,7 +39,7 @@ def _may_be(value: float | None, low: float, high: float) -> bool:
     return bool(known) and min(known) - SLACK <= value <= max(known) + SLACK
 
 
-def _ranges(f: np.ndarray, doubt: np.ndarray, labels: np.ndarray) -> dict[str, Range]:
+def _ranges(f: np.ndarray, doubt: np.ndarray, labels: np.ndarray) -> dict[str, ScoreRange]:
     """Return the least and the largest value of every score, nan where it may be undefined."""
     score, true = f * labels, labels > 0
     positives, n = int(np.count_nonzero(true)), labels.size
@@ -57,7 +57,7 @@ def _ranges(f: np.ndarray, doubt: np.ndarray, labels: np.ndarray) -> dict[str, R
     }
 
 
-def _range(values: list[float]) -> Range:
+def _range(values: list[float]) -> ScoreRange:
     return values[0], values[1]
 
 

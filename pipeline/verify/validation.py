@@ -10,10 +10,10 @@ import numpy as np
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
-from pipeline.runs.directory import Run
 from pipeline.scoring.linear_model import trained_on
 from pipeline.verify import recompute, twofold
 from pipeline.verify.judge_rows import EPS
+from pipeline.verify.said import SaidRun
 from pipeline.verify.scores import wrong_score
 from pipeline.verify.stored_model import Model
 
@@ -25,12 +25,12 @@ class Validation:
     engine: Engine
     data: Dataset
 
-    def check(self, run: Run) -> None:
+    def check(self, run: SaidRun) -> None:
         """Raise RunError if the run was scored on other data."""
         if run.header["data"].get("validation") != self.data.fingerprint:
             raise RunError(f"{run.path}: was not scored on {self.data.path}; give the data of path --validation")
 
-    def wrong_scores(self, run: Run, trained: Dataset, models: Mapping[int, Model]) -> dict[int, str]:
+    def wrong_scores(self, run: SaidRun, trained: Dataset, models: Mapping[int, Model]) -> dict[int, str]:
         """Return what is wrong with the scores of which step, given the models of some."""
         size = max(1, recompute.BATCH_BYTES // (8 * (6 * self.data.n_rows + 3 * self.data.n_features)))
         found: dict[int, str] = {}

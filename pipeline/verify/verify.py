@@ -20,10 +20,10 @@ from pipeline.errors import RunError
 from pipeline.events import Listener, Note, Progress, silent
 from pipeline.path.folds import FOLDS
 from pipeline.runs.chain import MODEL, broken, is_chained
-from pipeline.runs.directory import Run, StepView, open_run
 from pipeline.verify.enclosure import rounded_down, rounded_up
 from pipeline.verify.header import check_best, check_ends, check_seal
 from pipeline.verify.recompute import Values, batch_size, recompute
+from pipeline.verify.said import SaidRun, SaidStep, read_said
 from pipeline.verify.scores import wrong_score
 from pipeline.verify.spacing import spacing_problem, wrong_c, wrong_c_ref
 from pipeline.verify.start import start_of_path
@@ -70,7 +70,7 @@ def verify(
 
     Scores on validation data are checked if those are given.
     """
-    run = open_run(path, checked=False)
+    run = read_said(path)
     if not 0 <= (step or 0) < len(run.steps):
         raise RunError(f"{run.path}: there is no step {step or 0}; the run has {len(run.steps)} finished steps")
     folds = list(_folds(run))
@@ -89,7 +89,7 @@ def verify(
         found += _Verifier(engine, fold, data, step, listen).findings()
     trusted = all(finding.holds for finding in found)  # else scores may be wrong, and the best step with them
     if step is None and trusted:
-        check_best(run, folds if "cv_scores" in run.header else [])
+        check_best(run, folds if run.header.get("cv_scores") is not None else [])
         for fold in folds:
             check_best(fold, [])
     if trusted:
@@ -98,14 +98,14 @@ def verify(
     return found
 
 
-def _folds(run: Run) -> Iterator[Run]:
+def _folds(run: SaidRun) -> Iterator[SaidRun]:
     """Yield the runs of cross-validation: all of them once their scores are in run.json."""
     grid = tuple(_c_of(step) for step in run.steps)
     for k in range(run.spec.cv):
-        folder, scored = run.path / FOLDS / str(k), "cv_scores" in run.header
+        folder, scored = run.path / FOLDS / str(k), run.header.get("cv_scores") is not None
         if not (scored or folder.is_dir()):
             return
-        fold = open_run(folder, checked=False)
+        fold = read_said(folder)
         asked = replace(run.spec, grid=grid, grid_in_c_min=False, fold=(k, run.spec.cv), cv=0)
         changed = asked.difference(fold.spec)
         if changed:
@@ -118,7 +118,7 @@ class _Verifier:
     """Verifies the steps of one run, or one step; ``problems`` are those that are known without the models."""
 
     engine: Engine
-    run: Run
+    run: SaidRun
     data: Dataset
     step: int | None
     listen: Listener
@@ -152,14 +152,14 @@ class _Verifier:
                 self.problems[0] = wrong
         for k, problem in wrong_c(run.spec, c_min, [_c_of(step) for step in run.steps]):
             self.problems.setdefault(k, problem)
-        others = [c_min, *(each["c"] for each in run.header["data"].get("reference", ()))]
+        others = [c_min, *(each["c"] for each in run.header["data"].get("reference") or ())]
         for k, problem in wrong_c_ref([step.facts for step in run.steps], others):
             self.problems.setdefault(k, problem)
-        weights = tuple(run.header.get("class_weights", rows.class_weights))
+        weights = tuple(run.header.get("class_weights") or rows.class_weights)
         if weights != rows.class_weights:
             self.problems.setdefault(0, f"class_weights in run.json are {weights}, not {rows.class_weights}")
 
-    def _batch(self, rows: TrainedRows, steps: list[StepView], seen: Callable[[int], None]) -> list[Finding]:
+    def _batch(self, rows: TrainedRows, steps: list[SaidStep], seen: Callable[[int], None]) -> list[Finding]:
         models: dict[int, Model] = {}
         damaged: dict[int, str] = {}
         for step in steps:
@@ -182,7 +182,7 @@ class _Verifier:
             found.append(Finding(name, n, c, *_bounds(worth[n]), problem))
         return found
 
-    def _problems(self, step: StepView, model: Model, found: Values, rows: TrainedRows) -> Iterator[str]:
+    def _problems(self, step: SaidStep, model: Model, found: Values, rows: TrainedRows) -> Iterator[str]:
         """Yield what is wrong with a step; its own numbers first, then its place in the run, then its seal."""
         run, spec, n = self.run, self.run.spec, step.step
         before = _c_of(run.steps[n - 1]) if n else 0.0
@@ -209,7 +209,7 @@ def _bounds(found: Values) -> tuple[float | None, float | None, float | None]:
     return primal, dual, gap
 
 
-def _c_of(step: StepView) -> float:
+def _c_of(step: SaidStep) -> float:
     c = step.facts.get("c")
     return float(c) if c is not None and is_number(c) else math.nan
 

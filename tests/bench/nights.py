@@ -30,6 +30,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.data.registry.synthetic import make
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import run_nightly
+from pipeline.nightly.records import NightRecord
 from pipeline.runs.directory import open_run
 from pipeline.verify.verify import verify
 from tests.bench.path import open_named
@@ -96,7 +97,7 @@ class Simulation:
         temporary.rename(path)
         return path
 
-    def _run(self, number: int) -> dict:
+    def _run(self, number: int) -> NightRecord:
         (line,) = run_nightly(read_job(self.folder / "job.yaml"), START + timedelta(days=number))
         return line
 
@@ -112,8 +113,8 @@ class Simulation:
         if process.wait() != -signal.SIGKILL:
             raise SystemExit("the night was over before it could be killed")
 
-    def _judged(self, number: int, line: dict) -> Night:
-        run, data = open_run(self.folder / "store" / "runs" / line["night"]), self.data()
+    def _judged(self, number: int, line: NightRecord) -> Night:
+        run, data = open_run(self.folder / "store" / "runs" / line.night), self.data()
         with pipeline.Engine() as engine:
             findings = verify(engine, run.path, data)
         wrong = [finding for finding in findings if not finding.holds]
@@ -127,8 +128,8 @@ class Simulation:
         for ours, theirs in zip(run.steps, again.steps, strict=True):
             if max(ours.dual, theirs.dual) > min(ours.primal, theirs.primal) * (1 + 1e-9):
                 raise SystemExit(f"night {number}, C = {ours.c:g}: the two trainings contradict each other")
-        spent = line["seconds"]["screen"] + line["seconds"]["train"]
-        return Night(number, line["status"], line["rows"], line["settled"], spent, scratch, len(findings))
+        spent = line.seconds["screen"] + line.seconds["train"]
+        return Night(number, line.status, line.rows, line.settled, spent, scratch, len(findings))
 
     def data(self) -> Dataset:
         """The data as they are tonight."""

@@ -7,10 +7,10 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_svmlight_file
 
 from pipeline.data.registry.synthetic import design, make_rows
-from pipeline.maths.screening import Rows
 from pipeline.solve.newton import solve_newton
 from pipeline.solve.reduced import ReducedProblem
 from tests.conftest import DEVELOPMENT_DATA
+from tests.in_memory.screening import MemoryRows
 
 TEXT = ("pcmac_asu", "imdb50k_uni", "news20_raw_bi")
 ONE_HOT = ("dna_scale", "mushrooms", "a9a", "nycflights13", "census_income_kdd", "kddcup99_10pct")
@@ -47,10 +47,10 @@ MADE = {
 }
 
 
-def load_rows(name: str) -> Rows:
+def load_rows(name: str) -> MemoryRows:
     """Return rows z_i = y_i x_i of a data set; dense ones are scaled to [-1, 1] by feature."""
     if name in MADE:
-        return Rows.of(MADE[name]())
+        return MemoryRows.of(MADE[name]())
     path = DEVELOPMENT_DATA / f"{name}.npz"
     if path.exists():
         stored = np.load(path, allow_pickle=False)
@@ -62,13 +62,13 @@ def load_rows(name: str) -> Rows:
     if name not in TEXT and name not in ONE_HOT:
         dense = x.toarray()
         low, high = dense.min(axis=0), dense.max(axis=0)
-        return Rows.of(y[:, None] * (2 * (dense - low) / np.where(high > low, high - low, 1.0) - 1))
+        return MemoryRows.of(y[:, None] * (2 * (dense - low) / np.where(high > low, high - low, 1.0) - 1))
     z = sp.csr_array(x.multiply(y[:, None]))
     z.indices, z.indptr = z.indices.astype(np.int32), z.indptr.astype(np.int32)  # as rows are held on the path
-    return Rows.of(z)
+    return MemoryRows.of(z)
 
 
-def optimum(rows: Rows, c: float) -> tuple[np.ndarray, np.ndarray]:
+def optimum(rows: MemoryRows, c: float) -> tuple[np.ndarray, np.ndarray]:
     """Return (w_alpha, alpha) at C = ``c`` to a relative gap of about 1e-12, and say so if it is worse than 1e-9."""
     u = c * rows.costs
     problem = ReducedProblem(rows.z, u, np.zeros(rows.z.shape[1]))

@@ -13,33 +13,32 @@ import argparse
 import numpy as np
 import scipy.sparse as sp
 
-from pipeline.maths import csr, rules
+from pipeline.maths import csr
 from pipeline.maths.ball import ball_bounds
-from pipeline.maths.screening import Pair, Rows, refer, screen
+from pipeline.maths.rules import bt1
 from pipeline.maths.verdicts import verdicts
 from tests.bench.measure import take_turns, verdict
+from tests.in_memory.screening import MemoryPair, MemoryRows, refer, screen
 
 A_ROW = 50
 
 
-def problem(nonzeros: int) -> tuple[Rows, Pair]:
+def problem(nonzeros: int) -> tuple[MemoryRows, MemoryPair]:
     """Rows of ``A_ROW`` nonzeros, and a reference with every alpha at half its bound."""
     rng = np.random.default_rng(0)
     n, d = nonzeros // A_ROW, max(1000, nonzeros // 200)
     indices = np.sort(rng.integers(0, d, (n, A_ROW)), axis=1).reshape(-1).astype(np.int32)
     indptr = np.arange(0, nonzeros + 1, A_ROW, dtype=np.int32)
     z = sp.csr_array((rng.standard_normal(nonzeros) / np.sqrt(A_ROW), indices, indptr), shape=(n, d))
-    rows = Rows.of(z)
+    rows = MemoryRows.of(z)
     alpha = np.full(n, 0.5 / n)
     w = np.asarray(z.T @ alpha)
     return rows, refer(rows, 1.0 / n, w, alpha, w_alpha=w)
 
 
-def evaluate_bt1(rows: Rows, pair: Pair, w: np.ndarray, c: float) -> np.ndarray:
+def evaluate_bt1(rows: MemoryRows, pair: MemoryPair, w: np.ndarray, c: float) -> np.ndarray:
     f = csr.margins(rows.z.indptr, rows.z.indices, rows.z.data, np.ones(rows.costs.size), w)
-    return verdicts(
-        *ball_bounds(rules.bt1(pair.reference, c), (f,), rows.norms, rows.lengths, pair.reference.span.unit)
-    )
+    return verdicts(*ball_bounds(bt1.ball(pair.reference, c), (f,), rows.norms, rows.lengths, pair.reference.span.unit))
 
 
 def main() -> None:

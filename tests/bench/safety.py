@@ -24,12 +24,12 @@ import pipeline
 from pipeline.data.dataset import Dataset
 from pipeline.data.registry import synthetic
 from pipeline.errors import SieveError
-from pipeline.maths.screening import Rows
 from pipeline.maths.verdicts import UPPER, ZERO
 from pipeline.runs.directory import Run, StepView
 from pipeline.spec import RULES
 from pipeline.verify.verify import verify
 from tests.bench.references import load_rows, optimum
+from tests.in_memory.screening import MemoryRows
 
 DATA = ("bcd", "dna_scale", "digit1", "satimage_trn", "mushrooms", "magic", "a9a", "pcmac_asu", "url-like")
 C_MAX, TOL, SAMPLES = 1e4, 1e-4, 4
@@ -42,7 +42,7 @@ class Case:
     """Rows z_i in memory, and the same in shards."""
 
     name: str
-    rows: Rows
+    rows: MemoryRows
     data: Dataset
 
 
@@ -54,7 +54,7 @@ def make_case(name: str, folder: Path) -> Case:
         data = pipeline.open_dataset(out)
         blocks = [shard.load() for shard in data.shards]
         z = sp.vstack([block.csr().astype(np.float64).multiply(block.labels[:, None]) for block in blocks])
-        return Case(name, Rows.of(sp.csr_array(z)), data)
+        return Case(name, MemoryRows.of(sp.csr_array(z)), data)
     rows = load_rows(name)
     y = np.where(np.arange(rows.costs.size) % 2, 1.0, -1.0)  # rows are y_i x_i: any labels will do
     x = sp.csr_matrix(sp.diags_array(y) @ sp.csr_array(rows.z))

@@ -12,16 +12,16 @@ import argparse
 
 import numpy as np
 
-from pipeline.maths.screening import Rows, refer, screen
-from pipeline.maths.verdicts import UPPER, ZERO, screening_rate
+from pipeline.maths.verdicts import UPPER, ZERO
 from tests.bench.references import load_rows, optimum
+from tests.in_memory.screening import MemoryRows, refer, screen, screening_rate
 
 C = 10.0
 RATIOS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 RULES = ("bt1", "bt2", "it")
 
 
-def rates(rows: Rows, ratios: tuple[float, ...] = RATIOS) -> dict[str, list[float]]:
+def rates(rows: MemoryRows, ratios: tuple[float, ...] = RATIOS) -> dict[str, list[float]]:
     """Return the rate of each rule at each ratio; a verdict that contradicts the optimum is an error."""
     w, _ = optimum(rows, C)
     f = np.asarray(rows.z @ w)

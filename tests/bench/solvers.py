@@ -22,13 +22,13 @@ import scipy.sparse as sp
 from liblinear.liblinearutil import parameter, problem, train
 
 from pipeline.maths.path_start import c_min
-from pipeline.maths.screening import Rows
-from pipeline.solve.choice import solve_auto
+from pipeline.solve.auto import solve_auto
 from pipeline.solve.dcd import solve_dcd
 from pipeline.solve.newton import solve_newton
 from pipeline.solve.reduced import ReducedProblem, Solution
 from tests.bench.measure import verdict
 from tests.bench.references import load_rows
+from tests.in_memory.screening import MemoryRows
 
 SMALL = [
     "bcd",
@@ -68,7 +68,7 @@ class Bench:
 
     def __init__(self, name: str, seconds: float) -> None:
         self.name, self.seconds = name, seconds
-        self.rows: Rows = load_rows(name)
+        self.rows: MemoryRows = load_rows(name)
         z = self.rows.z
         self.c_min = c_min(np.asarray(z @ np.asarray(z.T @ self.rows.costs)))
         flipped = np.where(np.arange(z.shape[0]) % 2 == 0, 1.0, -1.0)

@@ -9,9 +9,9 @@ import argparse
 
 import numpy as np
 
-from pipeline.maths.screening import Rows, refer, screen
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from tests.bench.references import optimum
+from tests.in_memory.screening import MemoryRows, refer, screen
 
 
 def toy(seed: int) -> np.ndarray:
@@ -29,7 +29,7 @@ def main() -> None:
     print(f"{'seed':>4} {'ZERO':>6} {'UPPER':>6} {'both':>6} {'bt1':>6} {'bt2':>6}   reference gap")
     shares = []
     for seed in range(options.seeds):
-        rows = Rows.of(toy(seed))
+        rows = MemoryRows.of(toy(seed))
         w, alpha = optimum(rows, 5.0)
         pair = refer(rows, 5.0, w, alpha)
         found = {rule: screen(rows, pair, 10.0, rule).verdicts for rule in ("it", "bt1", "bt2")}

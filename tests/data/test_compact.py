@@ -199,8 +199,8 @@ def test_an_append_costs_the_same_however_many_shards_there_are(tmp_path, monkey
 
         return call
 
-    monkeypatch.setattr(shard, "checked", counted("read", shard.checked))
-    monkeypatch.setattr(manifest, "checked", counted("read", manifest.checked))
+    monkeypatch.setattr(shard, "fitting", counted("read", shard.fitting))
+    monkeypatch.setattr(manifest, "fitting", counted("read", manifest.fitting))
     monkeypatch.setattr(shard.ShardInfo, "to_json", counted("made", shard.ShardInfo.to_json))
     monkeypatch.setattr(mapping, "regular", counted("looked at", mapping.regular))
     costs = []

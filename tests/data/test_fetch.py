@@ -22,7 +22,7 @@ import pytest
 from pipeline.data.registry import download
 from pipeline.data.registry.download import PIECE
 from pipeline.data.registry.fetch import cache_directory, fetch
-from pipeline.data.registry.registry import Entry, find
+from pipeline.data.registry.registry import RegistryEntry, find_entry
 from pipeline.errors import FetchError, RegistryError
 from pipeline.events import Event, Progress
 
@@ -43,9 +43,9 @@ class Shelf:
     redirect: str = ""
     asked: list[dict[str, str]] = field(default_factory=list)
 
-    def entry(self, sha256: str = "") -> Entry:
+    def entry(self, sha256: str = "") -> RegistryEntry:
         url = f"http://127.0.0.1:{self.port}/data/tiny.bz2"
-        return Entry(name="tiny", kind="download", url=url, sha256=sha256)
+        return RegistryEntry(name="tiny", kind="download", url=url, sha256=sha256)
 
     def last_range(self) -> str | None:
         return self.asked[-1].get("Range")
@@ -230,7 +230,7 @@ def test_a_file_without_a_record_is_not_touched(shelf: Shelf, tmp_path: Path) ->
 
 def test_the_same_file_name_from_another_address_is_not_mistaken(shelf: Shelf, tmp_path: Path) -> None:
     fetch(shelf.entry(), tmp_path)
-    namesake = Entry(name="namesake", kind="download", url="http://elsewhere.org/tiny.bz2")
+    namesake = RegistryEntry(name="namesake", kind="download", url="http://elsewhere.org/tiny.bz2")
     with pytest.raises(FetchError, match=r"came from http://127.*, not http://elsewhere\.org/tiny\.bz2: use"):
         fetch(namesake, tmp_path)
 
@@ -244,7 +244,7 @@ def test_a_download_must_match_the_registry(shelf: Shelf, tmp_path: Path) -> Non
         fetch(shelf.entry(sha256="0" * 64), tmp_path)
 
 
-def failure(entry: Entry, directory: Path) -> str:
+def failure(entry: RegistryEntry, directory: Path) -> str:
     with pytest.raises(FetchError) as caught:
         fetch(entry, directory)
     assert "\n" not in str(caught.value)
@@ -252,7 +252,7 @@ def failure(entry: Entry, directory: Path) -> str:
 
 
 def test_a_missing_file_on_the_server(shelf: Shelf, tmp_path: Path) -> None:
-    gone = Entry(name="gone", kind="download", url=f"http://127.0.0.1:{shelf.port}/gone")
+    gone = RegistryEntry(name="gone", kind="download", url=f"http://127.0.0.1:{shelf.port}/gone")
     message = failure(gone, tmp_path)
     assert "HTTP 404 Not Found; check url of 'gone' in the registry, or download it elsewhere" in message
     assert names(tmp_path) == []
@@ -261,12 +261,12 @@ def test_a_missing_file_on_the_server(shelf: Shelf, tmp_path: Path) -> None:
 def test_a_refused_connection(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    message = failure(Entry(name="a", kind="download", url=f"http://127.0.0.1:{port}/a"), tmp_path)
+    message = failure(RegistryEntry(name="a", kind="download", url=f"http://127.0.0.1:{port}/a"), tmp_path)
     assert "(Connection refused); check address and network, or download it elsewhere" in message
 
 
 def test_an_unknown_host(tmp_path: Path) -> None:
-    message = failure(Entry(name="a", kind="download", url="http://nowhere.invalid/a"), tmp_path)
+    message = failure(RegistryEntry(name="a", kind="download", url="http://nowhere.invalid/a"), tmp_path)
     assert "cannot find the host nowhere.invalid; check the network, or download it elsewhere" in message
 
 
@@ -274,7 +274,7 @@ def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(download, "TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/a"
-        message = failure(Entry(name="a", kind="download", url=url), tmp_path)
+        message = failure(RegistryEntry(name="a", kind="download", url=url), tmp_path)
     assert "no answer from 127.0.0.1 in 0.1 s; try again later, or download it elsewhere" in message
 
 
@@ -305,25 +305,25 @@ def test_two_downloads_of_one_file_do_not_mix(shelf: Shelf, tmp_path: Path) -> N
 
 def test_a_local_file_is_copied(tmp_path: Path) -> None:
     (tmp_path / "my data.svm").write_text("+1 1:1\n")
-    entry = Entry(name="mine", kind="download", url=(tmp_path / "my data.svm").as_uri())
+    entry = RegistryEntry(name="mine", kind="download", url=(tmp_path / "my data.svm").as_uri())
     path = fetch(entry, tmp_path / "cache")
     assert fetch(entry, tmp_path / "cache") == path
     assert path.name == "my data.svm"
     assert path.read_text() == "+1 1:1\n"
-    absent = Entry(name="absent", kind="download", url=(tmp_path / "absent").as_uri())
+    absent = RegistryEntry(name="absent", kind="download", url=(tmp_path / "absent").as_uri())
     assert "cannot be downloaded (No such file or directory)" in failure(absent, tmp_path / "cache")
 
 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (find("breast_cancer"), r"use `svmsieve ingest breast_cancer --out DIR`"),
-        (find("url-like"), r"use `svmsieve datasets make url-like --out DIR`"),
-        (find("pcmac"), r"'pcmac' has no known public address: download it elsewhere"),
-        (Entry(name="a", kind="download", url="ftp://x.org/a"), r"ftp://x\.org/a is not an address of http"),
+        (find_entry("breast_cancer"), r"use `svmsieve ingest breast_cancer --out DIR`"),
+        (find_entry("url-like"), r"use `svmsieve datasets make url-like --out DIR`"),
+        (find_entry("pcmac"), r"'pcmac' has no known public address: download it elsewhere"),
+        (RegistryEntry(name="a", kind="download", url="ftp://x.org/a"), r"ftp://x\.org/a is not an address of http"),
     ],
 )
-def test_what_cannot_be_downloaded_says_what_to_do(tmp_path: Path, entry: Entry, message: str) -> None:
+def test_what_cannot_be_downloaded_says_what_to_do(tmp_path: Path, entry: RegistryEntry, message: str) -> None:
     with pytest.raises(RegistryError, match=message):
         fetch(entry, tmp_path / "cache")
     assert names(tmp_path) == []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pipeline.data.registry.registry import Entry, bundled, find, load_registry
+from pipeline.data.registry.registry import RegistryEntry, bundled, find_entry, load_registry
 from pipeline.errors import RegistryError
 
 
@@ -52,13 +54,13 @@ def test_every_set_of_the_paper_is_there() -> None:
     ],
 )
 def test_shape_and_positive_class(name: str, rows: int, features: int, positive: str | None) -> None:
-    entry = find(name)
+    entry = find_entry(name)
     assert (entry.rows, entry.features, entry.positive) == (rows, features, positive)
 
 
 @pytest.mark.parametrize(("stand_in", "real"), [("url-like", "url"), ("kdda-like", "kdd-a"), ("kddb-like", "kdd-b")])
 def test_a_stand_in_has_the_shape_of_the_real_set(stand_in: str, real: str) -> None:
-    made, downloaded = find(stand_in), find(real)
+    made, downloaded = find_entry(stand_in), find_entry(real)
     assert made.kind == "synthetic"
     assert (made.rows, made.features) == (downloaded.rows, downloaded.features)
     assert f"svmsieve datasets make {stand_in}" in made.note
@@ -71,7 +73,7 @@ def test_downloads_have_an_address_and_a_format() -> None:
 
 
 def test_csv_without_header_names_its_columns() -> None:
-    magic = find("magic")
+    magic = find_entry("magic")
     assert magic.features is not None
     assert len(magic.columns) == magic.features + 1
     assert magic.label_column == magic.columns[-1] == "class"
@@ -79,14 +81,14 @@ def test_csv_without_header_names_its_columns() -> None:
 
 def test_an_entry_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        find("dna").kind = "synthetic"  # type: ignore[misc]
+        find_entry("dna").kind = "synthetic"  # type: ignore[misc]
 
 
 def test_unknown_name_is_answered_with_close_ones() -> None:
     with pytest.raises(RegistryError, match=r"'gisete': did you mean gisette\? `svmsieve datasets list`"):
-        find("gisete")
+        find_entry("gisete")
     with pytest.raises(RegistryError, match=r"'zzzz': `svmsieve datasets list`"):
-        find("zzzz")
+        find_entry("zzzz")
 
 
 def test_own_file_by_environment_and_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,40 +97,76 @@ def test_own_file_by_environment_and_by_path(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("SVMSIEVE_DATASETS", str(ours))
     assert list(load_registry()) == ["ours"]
     assert list(load_registry(theirs)) == list(load_registry(str(theirs))) == ["theirs"]
-    assert find("theirs", theirs) == Entry(name="theirs", kind="synthetic", rows=3)
+    assert find_entry("theirs", theirs) == RegistryEntry(name="theirs", kind="synthetic", rows=3)
 
 
 def test_numbers_as_labels_become_text(tmp_path: Path) -> None:
     path = write(tmp_path / "d.yaml", "datasets:\n  a: {kind: download, positive: 3}\n")
-    assert find("a", path).positive == "3"
+    assert find_entry("a", path).positive == "3"
+
+
+def test_the_name_of_a_set_is_what_stands_there(tmp_path: Path) -> None:
+    path = tmp_path / "d.yaml"
+    write(path, "datasets:\n  no: {kind: download}\n  7:\n    kind: synthetic\n    note: |\n      two\n      lines\n")
+    assert list(load_registry(path)) == ["no", "7"]
+    assert find_entry("7", path).note == "two\nlines\n"
+
+
+def test_what_entries_have_in_common_is_written_once(tmp_path: Path) -> None:
+    common = "common: &common {kind: download, rows: 3, title: t}\n"
+    text = common + "datasets:\n  a: {<<: *common}\n  b: {<<: [{rows: 4}, *common], title: u}\n"
+    a, b = load_registry(write(tmp_path / "d.yaml", text)).values()
+    assert (a.kind, a.rows, a.title) == ("download", 3, "t")
+    assert (b.kind, b.rows, b.title) == ("download", 4, "u")
+    for wrong, said in (
+        ("{<<: *common, row: 1}", "line 3: entry a, unknown name 'row'"),
+        ("{<<: {x: 1}}", "line 3: entry a, unknown name 'x'"),
+        ("{<<: 3}", "line 3: entry a, << takes a mapping, or a list of them"),
+        ("&a {<<: *a}", "line 3: entry a, kind: is missing"),
+    ):
+        path = write(tmp_path / "d.yaml", f"{common}datasets:\n  a: {wrong}\n")
+        with pytest.raises(RegistryError, match=re.escape(said)):
+            load_registry(path)
+
+
+@pytest.mark.attack
+def test_a_file_of_laughs_is_read_in_no_time(tmp_path: Path) -> None:
+    """Mappings that take over others, which take over others: each has what a hundred thousand paths lead to."""
+    levels = ["l0: &l0 {kind: download}"] + [
+        f"l{k}: &l{k} {{<<: [{', '.join([f'*l{k - 1}'] * 9)}]}}" for k in range(1, 30)
+    ]
+    path = write(tmp_path / "d.yaml", "\n".join(levels) + "\ndatasets:\n  a: *l29\n")
+    begin = time.process_time()
+    assert find_entry("a", path).kind == "download"
+    assert time.process_time() - begin < 2.0
 
 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{rows: 3}", "field kind is missing; write one of bundled, download, synthetic"),
-        ("{kind: magic}", "field kind: 'magic' is not one of bundled, download, synthetic"),
-        ("{kind: download, rows: many}", "field rows: 'many' is not a whole number above 0"),
-        ("{kind: download, rows: true}", "field rows: True is not a whole number above 0"),
-        ("{kind: download, features: 0}", "field features: 0 is not a whole number above 0"),
-        ("{kind: download, row: 3}", "unknown field 'row'; known are kind, title,"),
-        ("{kind: download, 7: 3}", "unknown field 7; known are kind, title,"),
-        ("{kind: download, url: 'ftp://x.org/a'}", "field url: 'ftp://x.org/a' is not an address of http,"),
+        ("{rows: 3}", "kind: is missing; write one of bundled, download, synthetic"),
+        ("{kind: magic}", "kind: 'magic' is not one of bundled, download, synthetic"),
+        ("{kind: download, rows: many}", "rows: 'many' is not a whole number from 1 on"),
+        ("{kind: download, rows: true}", "rows: True is not a whole number from 1 on"),
+        ("{kind: download, features: 0}", "features: 0 is not a whole number from 1 on"),
+        ("{kind: download, row: 3}", "unknown name 'row'; did you mean rows?"),
+        ("{kind: download, 7: 3}", "unknown name '7'; known here: kind, title,"),
+        ("{kind: download, url: 'ftp://x.org/a'}", "url: 'ftp://x.org/a' is not an address of http,"),
         ("{kind: download, url: 'http://[x/a'}", "is not an address of http, https, file"),
-        ("{kind: download, sha256: abc}", "field sha256: 'abc' is not 64 hexadecimal digits"),
-        ("{kind: download, columns: a}", "field columns: 'a' is not a list of column names"),
-        ("{kind: download, columns: [a, b]}", "field label_column: must be one of columns"),
-        ("{kind: download, positive: [1]}", "field positive: '[1]' is not one label"),
-        ("{kind: bundled, transform: log}", "field transform: 'log' is not one of standardise"),
-        ("{kind: download, title: 3}", "field title: 3 is not text"),
-        ("download", "must be a mapping of fields"),
+        ("{kind: download, sha256: abc}", "sha256: 'abc' is not 64 hexadecimal digits"),
+        ("{kind: download, columns: a}", "columns: 'a' is not a list of column names"),
+        ("{kind: download, columns: [a, b]}", "label_column: must be one of columns"),
+        ("{kind: download, positive: [1]}", "positive: [1] is not text"),
+        ("{kind: bundled, transform: log}", "transform: 'log' is not one of standardise"),
+        ("{kind: download, title: 3}", "title: 3 is not text"),
+        ("download", "bad must be a mapping of names to values"),
     ],
 )
 def test_a_faulty_entry_is_named_in_one_line(tmp_path: Path, entry: str, message: str) -> None:
     path = write(tmp_path / "own.yaml", f"datasets:\n  good: {{kind: synthetic}}\n  bad: {entry}\n")
     with pytest.raises(RegistryError) as caught:
         load_registry(path)
-    assert str(caught.value).startswith(f"{path}, entry bad")
+    assert str(caught.value).startswith(f"{path}, line 3: entry bad, ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -136,13 +174,14 @@ def test_a_faulty_entry_is_named_in_one_line(tmp_path: Path, entry: str, message
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("datasets:\n  a: {kind: download\n  b: 3\n", ", line 3: not valid YAML: "),
-        ("datasets:\n\ta: 3\n", ", line 2: not valid YAML: "),
-        ("datasets: \x01\n", ": not valid YAML: "),
-        ("", ": needs one top-level mapping `datasets:`"),
-        ("datasets: [a, b]\n", ": needs one top-level mapping `datasets:`"),
-        ("datasets:\n  no: {kind: download}\n", ", entry False: a name is text"),
-        ("datasets:\n  a/b: {kind: download}\n", ", entry 'a/b': a name is text"),
+        ("datasets:\n  a: {kind: download\n  b: 3\n", ", line 3: not valid YAML ("),
+        ("datasets:\n\ta: 3\n", ", line 2: not valid YAML ("),
+        ("datasets: \x01\n", ": not valid YAML ("),
+        ("", ": the file is empty; write a mapping `datasets:` of names to entries"),
+        ("datasets: [a, b]\n", ", line 1: datasets must be a mapping of names to values"),
+        ("data: 3\n", ", line 1: datasets: is missing; write a mapping `datasets:`"),
+        ("datasets:\n  a: {kind: download}\n  a: {kind: download}\n", ", line 3: a stands here twice"),
+        ("datasets:\n  a/b: {kind: download}\n", ", line 2: 'a/b': the name of a data set has letters"),
     ],
 )
 def test_a_faulty_file_is_named_in_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -155,12 +194,14 @@ def test_a_faulty_file_is_named_in_one_line(tmp_path: Path, text: str, message: 
 
 def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SVMSIEVE_DATASETS", str(tmp_path / "none.yaml"))
-    with pytest.raises(RegistryError, match=r"none\.yaml: cannot be read: No such file.*SVMSIEVE_DATASETS"):
+    with pytest.raises(
+        RegistryError, match=r"none\.yaml: cannot be read \(No such file.*; check the path or SVMSIEVE_DATASETS"
+    ):
         load_registry()
 
 
 def test_bundled_breast_cancer_is_standardised_and_offline() -> None:
-    x, y = bundled(find("breast_cancer"))
+    x, y = bundled(find_entry("breast_cancer"))
     assert x.shape == (569, 30)
     assert x.dtype == np.float64
     assert (y == 1).sum() == 357
@@ -169,8 +210,8 @@ def test_bundled_breast_cancer_is_standardised_and_offline() -> None:
 
 
 def test_a_constant_column_is_standardised_to_zero() -> None:
-    raw, _ = bundled(Entry(name="digits", kind="bundled"))
-    x, _ = bundled(Entry(name="digits", kind="bundled", transform="standardise"))
+    raw, _ = bundled(RegistryEntry(name="digits", kind="bundled"))
+    x, _ = bundled(RegistryEntry(name="digits", kind="bundled", transform="standardise"))
     constant = raw.std(axis=0) == 0
     assert constant.any()
     assert (x[:, constant] == 0).all()
@@ -179,4 +220,4 @@ def test_a_constant_column_is_standardised_to_zero() -> None:
 
 def test_only_bundled_sets_are_loaded() -> None:
     with pytest.raises(RegistryError, match=r"'dna' \(kind download\) is not in scikit-learn"):
-        bundled(find("dna"))
+        bundled(find_entry("dna"))

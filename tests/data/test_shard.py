@@ -22,8 +22,7 @@ from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.block import Origin, ReadRules, make_block
 from pipeline.data.reading.labels import RawLabels
-from pipeline.data.shards.digest import digest_rows, fingerprint
-from pipeline.data.shards.digest import join as join_digests
+from pipeline.data.shards.digest import digest_rows, fingerprint, join_digests
 from pipeline.data.shards.manifest import MANIFEST
 from pipeline.data.shards.rows import Rows
 from pipeline.data.shards.shard import write_shard

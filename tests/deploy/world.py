@@ -33,7 +33,7 @@ SECONDS = 120
 FEATURES = 12
 CHANCE = random.SystemRandom()  # two runs of the tests at the same time are not to meet
 SMALL = {"c_max": 1.0, "epsilon": 0.5, "tol": 1e-2}
-_FOLDERS = r"(?:data|certs|certificates\.sh|tmp|opt/svmsieve|etc/svmsieve|var/(?:cache|lib)/svmsieve)"
+_FOLDERS = r"(?:data|certs|tmp|opt/svmsieve|etc/svmsieve|var/(?:cache|lib)/svmsieve)"
 _FOLDER = re.compile(rf"(?<![\w.:/-])/(?={_FOLDERS}(?:[/'\"\s]|$))")
 _PORT = re.compile(rf"(?<![\w.])({'|'.join(map(str, PORTS))})(?!\w)")
 

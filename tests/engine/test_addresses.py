@@ -12,9 +12,8 @@ import warnings
 import dask
 import pytest
 
-from pipeline.engine import connection
+from pipeline.engine import connection, tls
 from pipeline.engine.engine import Engine
-from pipeline.engine.tls import make_certificates
 from pipeline.errors import EngineError, SieveWarning
 from tests.trained import command
 
@@ -28,7 +27,8 @@ def soon(monkeypatch):
 
 @pytest.fixture
 def credentials(tmp_path):
-    files = make_certificates(tmp_path)
+    tls.make_credentials(tmp_path)
+    files = tls.credentials(tmp_path, "client")
     found = {"ca-file": files.ca, "client.cert": files.cert, "client.key": files.key}
     with dask.config.set({f"distributed.comm.tls.{name}": path for name, path in found.items()}):
         yield

@@ -14,8 +14,8 @@ import pytest
 
 from pipeline.engine import local_cluster
 from pipeline.engine.engine import Engine
-from pipeline.engine.local_cluster import certificates_of, default_folder, down, find, up
-from pipeline.engine.member import Member, end, member, start
+from pipeline.engine.local_cluster import credentials_of, default_folder, end_cluster, find_cluster, start_cluster
+from pipeline.engine.member import Member, end, member, start_process
 from pipeline.errors import EngineError
 from tests.clusters import ROOT, until
 from tests.trained import command
@@ -28,8 +28,8 @@ def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     yield
     for folder in (default_folder(), tmp_path / "here"):
-        if find(folder):
-            down(folder)
+        if find_cluster(folder):
+            end_cluster(folder)
 
 
 def svmsieve(*words: str) -> subprocess.CompletedProcess:
@@ -54,7 +54,7 @@ def test_up_is_used_by_its_address_alone_and_ended_by_down(tmp_path):
     listening = [c for p in processes for c in p.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
     assert {connection.laddr.ip for connection in listening} == {"127.0.0.1"}
     assert stat.S_IMODE((tmp_path / "here").stat().st_mode) == 0o700
-    assert stat.S_IMODE((tmp_path / "here" / "key.pem").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "here" / "client-key.pem").stat().st_mode) == 0o600
 
     with Engine(address) as engine:
         assert engine.backend.workers == 2
@@ -73,7 +73,7 @@ def test_up_is_used_by_its_address_alone_and_ended_by_down(tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{address}: ended\n", "")
     assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
     assert not (tmp_path / "here").exists()
-    assert certificates_of(address) is None
+    assert credentials_of(address) is None
     nothing = svmsieve("cluster", "down", "--dir", str(tmp_path / "here"))
     assert (nothing.returncode, nothing.stdout) == (1, "")
     assert nothing.stderr.startswith(f"svmsieve: no cluster is up in {tmp_path / 'here'}; start one with: svmsieve")
@@ -92,14 +92,14 @@ def test_a_start_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
 
     def spied(arguments, environment, log):
         wrong = [*arguments, "--no-such-option"] if "distributed.cli.dask_worker" in arguments else arguments
-        started.append(start(wrong, environment, log))
+        started.append(start_process(wrong, environment, log))
         return started[-1]
 
-    monkeypatch.setattr(local_cluster, "start", spied)
+    monkeypatch.setattr(local_cluster, "start_process", spied)
     with pytest.raises(
         EngineError, match=r"not all of 2 workers .*; the end of worker-\d\.log: .*no-such-option"
     ) as caught:
-        up(tmp_path / "here", 2, 10**9)
+        start_cluster(tmp_path / "here", 2, 10**9)
     assert "\n" not in str(caught.value)
     assert len(started) == 3
     assert not any(each.alive() for each in started)
@@ -126,7 +126,7 @@ def test_only_the_process_that_was_started_is_ended():
 def test_a_process_that_does_not_listen_is_killed(tmp_path, monkeypatch):
     monkeypatch.setattr("pipeline.engine.member.SECONDS_TO_END", 0.5)
     deaf = "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.write(1, b'deaf'); signal.pause()"
-    started = start(["-c", deaf], os.environ, tmp_path / "log")
+    started = start_process(["-c", deaf], os.environ, tmp_path / "log")
     until(lambda: (tmp_path / "log").read_text() == "deaf")
     end([started])
     assert not started.alive()
@@ -138,16 +138,16 @@ def test_the_files_of_a_cluster_that_died_are_replaced(tmp_path, monkeypatch):
     folder.mkdir(mode=0o700)
     old = {"address": "tls://127.0.0.1:1", "members": [{"pid": os.getpid(), "began": "another boot:1"}]}
     (folder / "cluster.json").write_text(json.dumps(old | {"certificates": {"ca": "", "cert": "", "key": ""}}))
-    monkeypatch.setattr(local_cluster, "start", lambda *_: Member(os.getpid(), "ended"))
+    monkeypatch.setattr(local_cluster, "start_process", lambda *_: Member(os.getpid(), "ended"))
     with pytest.raises(EngineError, match="the scheduler does not start"):
-        up(folder, 1, 10**9)
+        start_cluster(folder, 1, 10**9)
     assert not list(folder.iterdir())
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(EngineError, match=r"thesis\.tex there is not part of a cluster; name another --dir"):
-        up(tmp_path, 1, 10**9)
+        start_cluster(tmp_path, 1, 10**9)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -156,3 +156,26 @@ def test_nothing_is_up_by_default(capsys):
     assert command(capsys, "cluster", "down")[0] == 1
     assert command(capsys, "cluster", "up", "--memory", "much")[0] == 2
     assert not Path(default_folder()).exists()
+
+
+def test_a_process_is_known_by_the_same_words_as_before_psutil(monkeypatch):
+    """A cluster that an older svmsieve started is still ours to end; a clock that was set changes nothing."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    began = f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{fields[19]}"
+    assert member(os.getpid()) == Member(os.getpid(), began)
+    booted = psutil.boot_time()
+    for module in (psutil, psutil._pslinux):
+        monkeypatch.setattr(module, "boot_time", lambda: booted + 3600.0)
+    assert Member(os.getpid(), began).alive()
+
+
+def test_the_group_of_a_process_is_all_it_started_and_no_more(tmp_path):
+    code = "import subprocess; child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); child.wait()"
+    leader = start_process(["-c", code], os.environ, tmp_path / "log")
+    until(lambda: (tmp_path / "log").read_text().endswith("\n"))
+    child = member(int((tmp_path / "log").read_text()))
+    assert set(leader.group()) == {leader, child}
+    end([leader])
+    assert not leader.alive() and not child.alive()
+    assert leader.group() == []
+    os.waitpid(leader.pid, 0)

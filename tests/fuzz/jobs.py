@@ -18,6 +18,7 @@ import yaml
 from pipeline.cli import app
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night, run_nightly
+from pipeline.nightly.records import STATUSES
 from tests.fuzz.judge import Target, WrongError
 from tests.fuzz.mutate import NUMBERS, mutated, mutated_item, mutated_json
 from tests.fuzz.runs import other_lines
@@ -97,9 +98,9 @@ class Jobs(Target):
                 words = chance.choice(ASKED if dry else DONE)
                 app.main(["store", words[0], str(home / "store"), *words[1:]], "svmsieve", standalone_mode=False)
             return
-        lines = run_nightly(job, TODAY)
-        if any("status" not in line for line in lines):
-            raise WrongError("a night has no status", str(lines))
+        for night in run_nightly(job, TODAY):
+            if night.status not in STATUSES:
+                raise WrongError("a night has no status", str(night))
 
     def _damage(self, chance: Random, store: Path) -> None:
         name = chance.choice(STORE_FILES)

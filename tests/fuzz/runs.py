@@ -44,7 +44,7 @@ class Runs(Target):
         run = fit_path(self.data, out=folder / "run", scheduler="inline", **SETTINGS)
         paths = [path for path in (folder / "run").rglob("*") if path.is_file()]
         self.files = {str(path.relative_to(run.path)): path.read_bytes() for path in sorted(paths)}
-        self.spec, self.steps, self.models = run.spec, [step.facts for step in run.steps], _models(run)
+        self.spec, self.steps, self.models = run.spec, [step.to_json() for step in run.steps], _models(run)
         with Engine("inline") as engine:
             verify(engine, run.path, self.data)
         for kind in WRITERS:
@@ -108,13 +108,12 @@ class Runs(Target):
         if len(run.steps) != len(self.steps):
             raise WrongError("a run with missing steps verifies", f"{len(run.steps)} steps")
         for step, facts in zip(run.steps, self.steps, strict=True):
+            now = step.to_json()
             for name in CERTIFIED:
-                if not abs(step.facts[name] - facts[name]) <= NEARLY * abs(facts[name]) + NEARLY:
-                    raise WrongError(
-                        f"a run with another {name} verifies", f"{step.facts[name]!r}, was {facts[name]!r}"
-                    )
-            if step.facts.get("scores") != facts["scores"]:
-                raise WrongError("a run with other scores verifies", str(step.facts.get("scores")))
+                if not abs(now[name] - facts[name]) <= NEARLY * abs(facts[name]) + NEARLY:
+                    raise WrongError(f"a run with another {name} verifies", f"{now[name]!r}, was {facts[name]!r}")
+            if step.scores != facts["scores"]:
+                raise WrongError("a run with other scores verifies", str(step.scores))
         self._expect_models(run, "a run with other models verifies", NEARLY)
 
     def _expect_models(self, run: Run, kind: str, tolerance: float = 0.0) -> None:

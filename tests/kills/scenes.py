@@ -69,7 +69,7 @@ class PathScene(Scene):
         run = open_run(folder / "run")
         for step in run.steps:
             step.model.w()
-        return f"{len(run.steps)} steps, {run.header['status']}", False
+        return f"{len(run.steps)} steps, {run.header.status}", False
 
     def contents(self, folder: Path) -> dict[str, Any]:
         return run_contents(folder / "run", folder)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 
 from pipeline.errors import SpecError
-from pipeline.maths import problem
 from pipeline.maths.ball import drift_of_sum
 from pipeline.maths.certificate import Certificate, certify, sums_of
 from pipeline.maths.rounding import square
 from pipeline.maths.slack import near_margin
+from tests.in_memory import problem
 
 
 def exact_certificate(z, costs, c, w, alpha):
@@ -145,7 +145,7 @@ def test_real_data_sparse_and_dense():
     x, y = (x - x.mean(0)) / x.std(0), 2 * y - 1
     w, alpha, costs = np.linspace(-1, 1, 30), np.linspace(0, 0.5, 569), np.ones(569)
     found = []
-    for z in (problem.rows_of(x, y), problem.rows_of(sp.csr_array(x), y)):
+    for z in (problem.signed(x, y), problem.signed(sp.csr_array(x), y)):
         w_alpha = problem.combination(z, alpha)
         found.append(certificate_of(z, costs, 0.5, w, alpha))
         assert found[-1].primal == pytest.approx(problem.primal(w, problem.margins(z, w), costs, 0.5), rel=1e-13)

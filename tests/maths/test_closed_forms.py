@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.maths import rules
 from pipeline.maths.ball import Span, ball_bounds, pair_ball
-from pipeline.maths.problem import dual, hinge_sum, primal
-from pipeline.maths.screening import Rows, refer, screen
+from pipeline.maths.rules import bt1, bt2, rule_named
+from tests.in_memory.problem import dual, hinge_sum, primal
+from tests.in_memory.screening import MemoryRows, refer, screen, signs
 from tests.maths.problems import make_problem
 
 
@@ -21,7 +21,7 @@ def exact_pair(c_ref=0.7):
     """
     z = np.array([[2.0], [2.0], [2.0], [-1.0]])
     free = (0.5 + c_ref) / 2 / 3
-    return Rows.of(z), np.array([0.5]), np.array([free, free, free, c_ref])
+    return MemoryRows.of(z), np.array([0.5]), np.array([free, free, free, c_ref])
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.0001, 1.1, 2.0, 10.0])
@@ -31,7 +31,7 @@ def test_bt1_is_the_paper_s_ball_and_the_dvi_test(ratio):
     pair = refer(rows, c_ref, w, alpha, w_alpha=w)
     assert pair.reference.certificate.gap == pytest.approx(0, abs=1e-14)
     c = ratio * c_ref
-    ball = rules.bt1(pair.reference, c)
+    ball = bt1.ball(pair.reference, c)
     assert ball.centre[0] == pytest.approx((c + c_ref) / (2 * c_ref), rel=1e-12)
     assert math.sqrt(max(0, ball.radius_squared)) == pytest.approx((c - c_ref) / (2 * c_ref) * 0.5, abs=3e-7, rel=1e-12)
     assert ball.radius_squared == pytest.approx(((c - c_ref) / (2 * c_ref) * 0.5) ** 2, abs=1e-12)
@@ -47,17 +47,17 @@ def test_bt2_is_the_paper_s_ball(seed):
     c_ref, c = 40 * problem.c_min, 60 * problem.c_min
     optimum = problem.solve(c_ref)
     w, alpha = optimum.w.astype(float), np.clip(optimum.alpha.astype(float), 0, c_ref)
-    rows = Rows.of(problem.z, problem.costs)
+    rows = MemoryRows.of(problem.z, problem.costs)
     pair = refer(rows, c_ref, w, alpha, w_alpha=w)
     s = (1 - (c + c_ref) / (2 * c_ref) * (problem.z @ w) > 0).astype(float)
     v = c_ref * (problem.z.T @ s)
-    ref = pair.reference.with_vector(v, [w], 0.0)
-    ball = rules.bt2(ref, c, float(s.sum()))
+    ref = pair.reference.with_signs(v, [w], 0.0, float(s.sum()))
+    ball = bt2.ball(ref, c)
     m = (w + c / c_ref * v) / 2
     np.testing.assert_allclose(ball.centre[0] * w + ball.centre[1] * v, m, rtol=1e-12)
     radius_squared = m @ m - c * (s.sum() - np.maximum(0, 1 - problem.z @ w).sum())
     assert ball.radius_squared * ref.span.unit**2 == pytest.approx(radius_squared, rel=1e-12)
-    np.testing.assert_array_equal(rules.signs((c + c_ref) / (2 * c_ref) * (problem.z @ w)), s)
+    np.testing.assert_array_equal(signs((c + c_ref) / (2 * c_ref) * (problem.z @ w)), s)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -82,17 +82,17 @@ def test_the_gap_ball_has_the_square_root_of_the_gap_as_radius():
     problem = make_problem(2, 50, 5, "plain", 1.0)
     c = 10 * problem.c_min
     alpha = 0.5 * c * problem.costs
-    rows = Rows.of(problem.z, problem.costs)
+    rows = MemoryRows.of(problem.z, problem.costs)
     w = problem.z.T @ alpha
     pair = refer(rows, c, w, alpha, w_alpha=w)
-    ball = rules.gap_ball(pair.reference)
+    (ball,) = rule_named("gap").region(pair.reference, c).balls
     assert ball.centre == (1.0,)
     unit = pair.reference.span.unit
     assert ball.radius_squared * unit**2 == pytest.approx(pair.reference.certificate.gap, rel=1e-12)
 
 
 def test_an_infeasible_alpha_is_refused():
-    rows = Rows.of(np.eye(3))
+    rows = MemoryRows.of(np.eye(3))
     with pytest.raises(ValueError, match=r"alpha\[1\] = 1.5 is outside \[0, 1\]"):
         refer(rows, 1.0, np.ones(3), np.array([0.0, 1.5, 0.0]))
     with pytest.raises(ValueError, match="outside"):

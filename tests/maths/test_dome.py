@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.maths.dome import dome_bounds
+from tests.in_memory.dome import dome_bounds
 from tests.maths.problems import make_problem
 
 

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pipeline.maths import ball, certificate, rules
+from pipeline.maths import ball, certificate
+from pipeline.maths.rules import bt1
 from tests.exact_oracle import dot, optimum
 from tests.exactness import Judge, one, through_the_door
 from tests.oracle import solve
@@ -43,7 +44,7 @@ def test_it_would_find_a_wrong_verdict_and_a_wrong_certificate():
     assert len(judge.wrong) == 6
 
 
-BT1 = rules.bt1
+BT1 = bt1.ball
 
 
 def half_the_radius(ref, c):
@@ -52,7 +53,7 @@ def half_the_radius(ref, c):
 
 
 BROKEN = {
-    "a radius of half its size": (rules, "bt1", half_the_radius),
+    "a radius of half its size": (bt1, "ball", half_the_radius),
     "nan means 0": (ball, "not_below_zero", lambda x: max(0.0, x)),
     "margins have no rounding": (certificate, "product_error", lambda lengths, norms, size: 0.0 * norms),
 }

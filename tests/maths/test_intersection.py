@@ -131,3 +131,30 @@ def test_balls_that_touch_leave_one_point():
     (lower, upper), _ = bounds(m1, r1, m2, r2, np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0]]))
     np.testing.assert_allclose(upper, [1, 0, 3], atol=1e-6)
     np.testing.assert_allclose(lower, [1, 0, 3], atol=1e-6)
+
+
+@given(seed=st.integers(0, 2**32), d=st.integers(1, 6), r1=st.floats(0.01, 3), r2=st.floats(0.01, 3))
+def test_bounds_that_are_not_sharp_give_the_same_verdicts(seed, d, r1, r2):
+    rng = np.random.default_rng(seed)
+    m1, m2, z = rng.standard_normal(d), rng.standard_normal(d), 3 * rng.standard_normal((40, d))
+    span, sizes = Span.of([m1, m2]), [float(np.linalg.norm(m)) for m in (m1, m2)]
+    balls = Ball((1.0, 0.0), r1 * r1, 0.0, 0.0, sizes[0]), Ball((0.0, 1.0), r2 * r2, 0.0, 0.0, sizes[1])
+    about = (z @ m1, z @ m2), np.linalg.norm(z, axis=1), np.full(len(z), d)
+    sharp, loose = (intersection_bounds(*balls, span, *about, sharp=flag) for flag in (True, False))
+    if np.any(sharp[0] > sharp[1]):
+        return  # balls that do not meet hold no w*
+    np.testing.assert_array_equal(sharp[0] > 1.0, loose[0] > 1.0)
+    np.testing.assert_array_equal(sharp[1] < 1.0, loose[1] < 1.0)
+    assert np.all(loose[0] <= sharp[0])
+    assert np.all(loose[1] >= sharp[1])
+
+
+def test_bounds_that_are_not_sharp_leave_out_what_is_decided():
+    z = np.array([[3.0, 0.5], [0.9, 1.0]])
+    one, two = Ball((1.0, 0.0), 0.25, 0.0, 0.0, 1.0), Ball((0.0, 1.0), 0.25, 0.0, 0.0, 1.0)
+    m1, m2 = np.array([1.0, 0.3]), np.array([1.0, -0.3])
+    about = (z @ m1, z @ m2), np.linalg.norm(z, axis=1), np.full(2, 2)
+    sharp, loose = (intersection_bounds(one, two, Span.of([m1, m2]), *about, sharp=flag) for flag in (True, False))
+    assert loose[0][0] > 1.0
+    assert sharp[0][0] > loose[0][0]
+    assert (sharp[0][1], sharp[1][1]) == (loose[0][1], loose[1][1])

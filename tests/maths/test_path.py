@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipeline.maths.eps_grid import Reach, check_grid, has_ended, log_grid, next_c
-from pipeline.maths.path_start import c_min, doubt_of, start
+from pipeline.maths.path_start import c_min, doubt_of
 from tests.maths.problems import make_problem, problems, worsened
 from tests.oracle import solve
 
@@ -35,11 +35,11 @@ def test_up_to_c_min_every_row_is_at_its_bound(problem):
     assume(math.isfinite(problem.c_min))
     s = problem.z.T @ problem.costs
     for c in (0.5 * problem.c_min, problem.c_min):
-        w, alpha = start(c, problem.costs, s)
+        w, alpha = c * s, c * problem.costs
         primal, dual = certified_gap(problem, c, w, alpha)
         assert primal - dual <= 1e-12 * primal
     beyond = 1.01 * problem.c_min
-    w, alpha = start(beyond, problem.costs, s)
+    w, alpha = beyond * s, beyond * problem.costs
     primal, dual = certified_gap(problem, beyond, w, alpha)
     assert primal - dual > 1e-12 * primal
 

@@ -11,8 +11,8 @@ import pytest
 from pipeline.maths.ball import Ball, Span, ball_bounds
 from pipeline.maths.intersection import intersection_bounds
 from pipeline.maths.rounding import UNIT, compensated_dot, down, inner, product_error, root, square, up
-from pipeline.maths.screening import Rows, refer, screen
-from pipeline.maths.verdicts import KEEP, UPPER, ZERO, screened_share, screening_rate, verdicts
+from pipeline.maths.verdicts import KEEP, UPPER, ZERO, verdicts
+from tests.in_memory.screening import MemoryRows, refer, screen, screened_share, screening_rate
 
 
 def exact_dot(a, b):
@@ -69,7 +69,7 @@ def test_a_reference_that_claims_no_gap_is_still_not_trusted_beyond_rounding():
     """Rows on the margin of the exact solution stay KEEP at the same C."""
     z = np.array([[2.0], [2.0], [2.0], [-1.0]])
     alpha = np.array([0.2, 0.2, 0.2, 0.7])
-    rows = Rows.of(z)
+    rows = MemoryRows.of(z)
     found = screen(rows, refer(rows, 0.7, np.array([0.5]), alpha, w_alpha=np.array([0.5])), 0.7, "gap")
     assert found.verdicts.tolist() == [KEEP, KEEP, KEEP, UPPER]
 

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipeline.maths.screening import Rows, refer, screen
 from pipeline.maths.verdicts import UPPER, ZERO
+from tests.in_memory.screening import MemoryRows, refer, screen
 from tests.maths.problems import KINDS, make_problem, problems, relative_gap, worsened
 from tests.oracle import solve
 
@@ -49,7 +49,7 @@ def test_no_verdict_contradicts_the_optimum(problem, decades, ratio, gap, seed):
     alpha = worsened(problem, c_ref, problem.solve(c_ref), gap, seed)
     w_alpha = problem.z.T @ alpha
     other = w_alpha * np.random.default_rng(seed).uniform(0.5, 1.5, w_alpha.size)
-    rows = Rows.of(problem.z, problem.costs)
+    rows = MemoryRows.of(problem.z, problem.costs)
     for w in (w_alpha, other):
         pair = refer(rows, c_ref, w, alpha, w_alpha=w if w is w_alpha else None)
         for rule in ("bt1", "bt2", "it"):
@@ -79,7 +79,7 @@ def test_good_references_screen_something(rule, kind):
     c_ref = problem.c_min * 300
     optimum = problem.solve(c_ref)
     alpha = np.clip(optimum.alpha.astype(float), 0, c_ref)
-    rows = Rows.of(problem.z, problem.costs)
+    rows = MemoryRows.of(problem.z, problem.costs)
     pair = refer(rows, c_ref, problem.z.T @ alpha, alpha)
     share = np.mean(screen(rows, pair, 1.02 * c_ref, rule).verdicts != 0)
     assert share > (0.7 if rule != "bt2" else 0.02)
@@ -90,7 +90,7 @@ def test_sparse_and_dense_rows_agree_and_it_is_never_looser(problem, decades, ra
     assume(math.isfinite(problem.c_min))
     c_ref = problem.c_min * 10**decades
     alpha = worsened(problem, c_ref, problem.solve(c_ref), 1e-5, 0)
-    dense, sparse = Rows.of(problem.z, problem.costs), Rows.of(sp.csr_array(problem.z), problem.costs)
+    dense, sparse = MemoryRows.of(problem.z, problem.costs), MemoryRows.of(sp.csr_array(problem.z), problem.costs)
     found = {}
     for rule in ("bt1", "bt2", "it"):
         a, b = (screen(r, refer(r, c_ref, r.z.T @ alpha, alpha), ratio * c_ref, rule) for r in (dense, sparse))
@@ -111,7 +111,7 @@ def test_changed_data_need_no_new_reference():
     c = problem.c_min * 50
     yesterday = solve(problem.z[:140], c)
     alpha = np.concatenate([np.clip(yesterday.alpha.astype(float), 0, c), np.zeros(10)])
-    rows = Rows.of(problem.z, problem.costs)
+    rows = MemoryRows.of(problem.z, problem.costs)
     found = screen(rows, refer(rows, c, problem.z.T @ alpha, alpha), c, "gap")
     check(problem, problem.solve(c), found, "changed data")
     assert np.mean(found.verdicts != 0) > 0.2

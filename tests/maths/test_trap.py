@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from liblinear.liblinearutil import parameter, problem, train
 from sklearn.datasets import load_breast_cancer
 
-from pipeline.maths.problem import rows_of
-from pipeline.maths.screening import Rows, refer, screen
 from pipeline.maths.verdicts import UPPER, ZERO
+from tests.in_memory.problem import signed
+from tests.in_memory.screening import MemoryRows, refer, screen
 from tests.oracle import solve
 
 C_REF, DELTA = 1000.0, 1e-6
@@ -42,7 +42,7 @@ def unconverged(cancer):
 def truth(cancer):
     """The optimum at C = C_ref / 0.9 by the oracle."""
     x, y = cancer
-    found = solve(rows_of(x, y), C)
+    found = solve(signed(x, y), C)
     assert found.relative_gap < 1e-10
     return found
 
@@ -50,14 +50,14 @@ def truth(cancer):
 def test_the_reference_is_far_from_optimal(cancer, unconverged):
     x, y = cancer
     w, alpha = unconverged
-    rows = Rows.of(rows_of(x, y))
+    rows = MemoryRows.of(signed(x, y))
     assert refer(rows, C_REF, w, alpha).reference.certificate.relative_gap > 0.1
 
 
 def test_the_paper_s_formula_screens_support_vectors_away(cancer, unconverged, truth):
     x, y = cancer
     w, _ = unconverged
-    z = rows_of(x, y)
+    z = signed(x, y)
     scale, radius = (C + C_REF) / (2 * C_REF), (C - C_REF) / (2 * C_REF) * np.linalg.norm(w)
     lower = scale * (z @ w) - radius * np.linalg.norm(z, axis=1)
     upper = scale * (z @ w) + radius * np.linalg.norm(z, axis=1)
@@ -70,7 +70,7 @@ def test_the_paper_s_formula_screens_support_vectors_away(cancer, unconverged, t
 def test_ours_screens_none_of_them(cancer, unconverged, truth, rule):
     x, y = cancer
     w, alpha = unconverged
-    rows = Rows.of(rows_of(x, y))
+    rows = MemoryRows.of(signed(x, y))
     found = screen(rows, refer(rows, C_REF, w, alpha), C, rule)
     margins = truth.margins.astype(float)
     assert not np.any((found.verdicts == ZERO) & (margins < 1))

@@ -61,7 +61,7 @@ class Nightly:
 
     def run(self, number: int, **options: Any) -> list[dict[str, Any]]:
         """Run as of a day."""
-        return run_nightly(read_job(self.job), day(number), **options)
+        return [night.to_json() for night in run_nightly(read_job(self.job), day(number), **options)]
 
     def night(self, number: int) -> dict[str, Any]:
         """Run as of a day; there is one night to do."""

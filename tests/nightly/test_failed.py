@@ -17,6 +17,7 @@ from pipeline.events import StepProgress
 from pipeline.nightly import intake, tonight
 from pipeline.nightly.night import MOST_STOPS
 from pipeline.nightly.notify import notify
+from pipeline.nightly.records import NightRecord
 from tests.nightly.nights import FIRST, SETTINGS, Nightly, after_first_night, copied, day, rows
 from tests.trained import command
 
@@ -268,7 +269,8 @@ def test_a_notify_that_says_no_end_takes_no_memory(begun, capsys, monkeypatch, n
 
 
 def test_a_notify_that_reads_nothing_is_no_trouble():
-    assert notify(("true",), {"status": "failed", "error": "more than a pipe holds " * 10_000}) == ""
+    error = "more than a pipe holds " * 10_000
+    assert notify(("true",), NightRecord(night=str(FIRST), date=str(FIRST), status="failed", error=error)) == ""
 
 
 def _no_metrics(nightly: Nightly) -> str:

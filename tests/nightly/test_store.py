@@ -197,18 +197,18 @@ def test_damaged_lines_of_the_history_are_reported_and_kept(begun, capsys):
     (line,) = begun.run(2, listen=notes.append)
     assert line["status"] == "published"
     assert sum(": damaged" in getattr(note, "text", "") for note in notes) == 2
-    assert path.read_bytes().startswith(flipped + b'{"night": "2026-03-02", "torn\n{"version": 2')
+    assert path.read_bytes().startswith(flipped + b'{"night": "2026-03-02", "torn\n{"version": 3')
     assert samples((begun.store / "metrics.prom").read_text())["svmsieve_history_damaged_lines{}"] == 2
 
 
 def test_lines_are_strict_and_older_ones_are_read(begun):
     path = begun.store / "history.jsonl"
     lines = begun.history()
-    assert all(line["version"] == 2 for line in lines)
+    assert all(line["version"] == 3 for line in lines)
     del lines[0]["version"], lines[0]["ended"]
     lines[0]["scores"]["auc"] = float("nan")  # as nights wrote it before
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert Store(begun.store).history()[0]["scores"]["auc"] is None
+    assert Store(begun.store).history()[0].scores["auc"] is None
     begun.arrive(2)
     begun.night(2)
     assert path.read_text().count("NaN") == 1

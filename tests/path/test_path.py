@@ -282,7 +282,7 @@ class TestTheStart:
         world = World(np.array([[1e6], [1e6], [4e-10]]), np.array([1.0, -1.0, 1.0]), np.ones(3))
         data = write_shards(tmp_path / "shards", world)
         run = pipeline.fit_path(data, scheduler="inline", **settings)
-        assert run.header["c_min"] is None
+        assert run.header.c_min is None
         check_run(world, run)
 
     def test_a_grid_that_starts_below_c_min(self, tmp_path):

@@ -116,7 +116,7 @@ class TestFolds:
         world = plain_world(200)
         data = write_shards(tmp_path / "data", world, [90])
         run = pipeline.fit_path(data, out=tmp_path / "run", grid=[0.01, 1.0], cv=3, select="auc", scheduler="inline")
-        means = run.header["cv_scores"]
+        means = run.header.cv_scores
         found = []
         for k in range(3):
             fold = pipeline.open_run(tmp_path / "run" / "folds" / str(k))
@@ -126,7 +126,7 @@ class TestFolds:
         for k in range(2):
             for name in SCORES:
                 assert means[k][name] == pytest.approx(np.mean([fold[k][name] for fold in found]))
-        assert run.header["best_step"] == int(np.argmax([mean["auc"] for mean in means]))
+        assert run.header.best_step == int(np.argmax([mean["auc"] for mean in means]))
         with Engine("inline") as engine:
             assert len(verify(engine, run.path, data)) == 8
             assert all(finding.holds for finding in verify(engine, run.path, data))
@@ -148,7 +148,7 @@ def test_validation_scores_are_those_of_scikit_learn(tmp_path, bias):
 
 def test_without_its_folds_a_run_has_no_best_step(tmp_path):
     run = pipeline.fit_path("breast_cancer", out=tmp_path / "run", grid=(0.01, 0.1), tol=1e-2, cv=2)
-    assert run.best.step == run.header["best_step"]
+    assert run.best.step == run.header.best_step
     header = json.loads((run.path / "run.json").read_text())
     del header["cv_scores"]
     (run.path / "run.json").write_text(json.dumps(header))

@@ -24,8 +24,9 @@ from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import resolve
 from pipeline.errors import RunError
 from pipeline.path.fit import fit_path
-from pipeline.path.path import describe_data, versions
+from pipeline.path.path import versions
 from pipeline.runs import writer as run_writer
+from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import open_run
 from pipeline.runs.model_file import StoredModel
 from pipeline.runs.writer import RunWriter, writing
@@ -481,7 +482,7 @@ def test_steps_cut_at_every_byte(job):
     one = job(PLAIN, finished=True)
     cut_back(one.out, 3)
     run, text = open_run(one.out), (one.out / "steps.jsonl").read_bytes()
-    data, made_with = describe_data(open_shards(one.data)), versions()
+    data, made_with = DataRecord.of(open_shards(one.data)), versions()
     for length in range(text.rindex(b"\n", 0, text.rindex(b"\n", 0, -1)), len(text) + 1):
         (one.out / "steps.jsonl").write_bytes(text[:length])
         whole = text[:length].count(b"\n")

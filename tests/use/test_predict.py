@@ -21,6 +21,7 @@ from pipeline.errors import DatasetError, OutputError, RunError, SpecError
 from pipeline.path.fit import fit_path
 from pipeline.runs.directory import Run, open_run
 from pipeline.scoring.linear_model import LinearModel, model_of
+from pipeline.spec import SCORES
 from pipeline.use import predict as module
 from pipeline.use.predict import predict, write_predictions
 from tests.formats import Table, write_parquet_lists
@@ -115,8 +116,8 @@ def test_from_python_by_run_and_by_step(made, inline):
 
 
 def test_the_best_step_counts_unless_c_is_given(made):
-    means = [{"accuracy": accuracy} for accuracy in (0.5, 0.9, 0.7)]
-    run = Run(made.run.path, made.run.header | {"cv_scores": means}, made.run.steps)
+    means = [dict.fromkeys(SCORES, score) for score in (0.5, 0.9, 0.7)]
+    run = Run(made.run.path, made.run.header.changed(cv_scores=means), made.run.steps)
     assert (model_of(run).step, model_of(run).c) == (1, 0.1)
     np.testing.assert_array_equal(model_of(run).w, made.run.steps[1].w)
     assert model_of(run, 0.01).step == 0

@@ -129,15 +129,15 @@ def test_options_that_speak_of_the_models_own_columns(tmp_path, inline, named, s
 
 
 def test_names_are_kept_in_the_run_and_taken_from_the_data_of_older_runs(home, tmp_path, named, bare, inline):
-    assert named.header["data"]["columns"] == NAMES
-    assert bare.header["data"]["columns"] is None
-    assert bare.header["data"]["index_base"] == 1
-    about = {k: v for k, v in named.header["data"].items() if k not in ("columns", "index_base")}
-    older = replace(named, header=named.header | {"data": about})
+    assert named.header.data.columns == tuple(NAMES)
+    assert bare.header.data.columns is None
+    assert bare.header.data.index_base == 1
+    about = {k: v for k, v in named.header.to_json()["data"].items() if k not in ("columns", "index_base")}
+    older = replace(named, header=named.header.changed(data=about))
     assert model_of(older).columns == tuple(NAMES)
-    gone = replace(named, header=named.header | {"data": about | {"path": str(tmp_path)}})
+    gone = replace(named, header=named.header.changed(data=about | {"path": str(tmp_path)}))
     assert model_of(gone).columns is None
-    changed = replace(named, header=named.header | {"data": about | {"fingerprint": "0" * 64}})
+    changed = replace(named, header=named.header.changed(data=about | {"fingerprint": "0" * 64}))
     assert model_of(changed).columns is None
     for model in (model_of(gone), model_of(bare)):
         with pytest.raises(DataError, match=r"has named columns, but the run does not say .*; train again"):
@@ -146,13 +146,17 @@ def test_names_are_kept_in_the_run_and_taken_from_the_data_of_older_runs(home, t
             model.weights_on(pipeline.open_dataset(home / "named-shards"))
 
 
-@pytest.mark.parametrize(
-    "changes", [{"columns": 5}, {"columns": NAMES[:3]}, {"columns": [1] * 12}, {"columns": {}}, {"index_base": "1"}]
-)
-def test_a_run_that_names_other_features_than_its_model_has(named, changes):
-    damaged = replace(named, header=named.header | {"data": named.header["data"] | changes})
+def test_a_run_that_names_other_features_than_its_model_has(named):
+    data = named.header.to_json()["data"] | {"columns": NAMES[:3]}
     with pytest.raises(RunError, match=r"run.json does not name the model's 12 features; train again"):
-        model_of(damaged)
+        model_of(replace(named, header=named.header.changed(data=data)))
+
+
+@pytest.mark.parametrize("changes", [{"columns": 5}, {"columns": [1] * 12}, {"columns": {}}, {"index_base": "1"}])
+def test_names_of_features_that_are_none(named, changes):
+    (name,) = changes
+    with pytest.raises(ValueError, match=f"{name} cannot be"):
+        named.header.changed(data=named.header.to_json()["data"] | changes)
 
 
 UNLABELLED = {
@@ -209,7 +213,7 @@ def test_one_against_the_rest_knows_every_other_label(tmp_path, inline):
     table = Table(TABLE.x, np.where(TABLE.y == 1, 2, np.arange(60) % 2 * 2 + 1), TABLE.costs)
     ingest([str(write_svmlight(tmp_path / "rows.svm", table))], tmp_path / "shards", IngestSpec(positive="2"))
     run = fit_path(tmp_path / "shards", out=tmp_path / "run", grid=(0.1,), scheduler="inline")
-    assert run.header["data"]["labels"]["one_against_rest"] is True
+    assert run.header.data.one_against_rest is True
     path = write_svmlight(tmp_path / "new.svm", Table(TABLE.x, np.array([2, 9, 3] * 20), TABLE.costs))
     assert scored(inline, run, path)[1] == ["2", "-1", "-1"] * 20
 
@@ -277,10 +281,10 @@ def test_rows_that_were_trained_on_are_known_by_their_fingerprint(home, tmp_path
     for run, name in ((named, "rows.csv"), (bare, "rows.svm")):
         data = RowsToScore(model_of(run), home / name)
         assert len(list(predict(inline, run, data))) == 1
-        assert (data.n_rows, data.fingerprint) == (60, run.header["data"]["fingerprint"])
+        assert (data.n_rows, data.fingerprint) == (60, run.header.data.fingerprint)
     data = RowsToScore(model_of(bare), write_svmlight(tmp_path / "new.svm", sparse_rows(seed=1)))
     list(predict(inline, bare, data))
-    assert data.fingerprint != bare.header["data"]["fingerprint"]
+    assert data.fingerprint != bare.header.data.fingerprint
 
 
 WEIGHTED = {

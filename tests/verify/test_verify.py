@@ -266,7 +266,7 @@ CHANGED = {
 
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_changed_number_in_steps_is_found(weighted, copy, name):
-    stored = open_run(copy).steps[3].facts[name]
+    stored = open_run(copy).steps[3].to_json()[name]
     change = stored + 1 if isinstance(stored, int) else stored * (1 + (1e-3 if name == "relative_gap" else 1e-9))
     change_step(copy, 3, **{name: change})
     assert CHANGED[name] in problem(copy, weighted.data, 3)
@@ -287,7 +287,7 @@ def test_steps_out_of_order_are_found(weighted, copy):
     first.rename(copy / "kept")
     second.rename(first)
     (copy / "kept").rename(second)
-    facts = [dict(open_run(copy).steps[k].facts) for k in (1, 2)]
+    facts = [open_run(copy).steps[k].to_json() for k in (1, 2)]
     change_step(copy, 1, **facts[1] | {"step": 1})
     change_step(copy, 2, **facts[0] | {"step": 2})
     reseal(copy)
@@ -341,7 +341,7 @@ def test_a_tol_that_is_not_met_is_found(weighted, copy):
     run = open_run(copy)
     gaps = sorted(step.relative_gap for step in run.steps)
     tol = (gaps[-1] + gaps[-2]) / 2
-    change_header(copy, spec=run.header["spec"] | {"tol": tol})
+    change_header(copy, spec=run.spec.to_json() | {"tol": tol})
     reseal(copy)
     worst = max(run.steps, key=lambda step: step.relative_gap)
     assert f"is above the run's tol {tol:g}" in problem(copy, weighted.data, worst.step)

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from pipeline.engine.engine import Engine
 from pipeline.path.fit import fit_path
-from pipeline.path.path import describe_data, versions
+from pipeline.path.path import versions
+from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import open_run
+from pipeline.runs.records import StepRecord
 from pipeline.runs.writer import writing
 from pipeline.spec import PathSpec
 from pipeline.verify import recompute, twofold
@@ -144,8 +146,8 @@ def as_float64_says(folder, world: World, c: float):
     facts |= {"n_free": int(np.count_nonzero((alpha > 0) & (alpha < c))), "n_upper": int(np.count_nonzero(alpha == c))}
     facts |= {"screened_zero": 0, "screened_upper": 0, "survivors": 60, "passes": 1.0, "seconds": {"total": 0.0}}
     facts |= {"rule": "it", "solver": "newton", "working_set": 60, "drift": 0.0, "theta": 3.0, "error": None}
-    with writing(folder / "run", PathSpec(grid=(c,)), describe_data(data), versions()) as writer:
-        writer.append(facts, w, alpha, np.zeros(60, np.int8), alpha @ world.z)
+    with writing(folder / "run", PathSpec(grid=(c,)), DataRecord.of(data), versions()) as writer:
+        writer.append(StepRecord(**facts), w, alpha, np.zeros(60, np.int8), alpha @ world.z)
         writer.update(c_min=world.c_min, class_weights=(1.0, 1.0))
         writer.finish(best_step=0, seconds=0.0)
     change_header(folder / "run", version=1)
@@ -205,7 +207,7 @@ def test_true_bounds_hold(bounded):
 def test_a_bound_that_is_not_one_is_refused_to_the_last_bit(bounded, tmp_path, name, towards, message):
     data, run = bounded
     run = shutil.copytree(run, tmp_path / "run")
-    stored = open_run(run).steps[1].facts[name]
+    stored = open_run(run).steps[1].to_json()[name]
     change_step(run, 1, **{name: math.nextafter(stored, towards) if towards else towards})
     reseal(run)
     problems = [finding.problem for finding in found(run, data)]
@@ -237,7 +239,7 @@ def test_numbers_of_version_1_are_values_not_bounds(bounded, tmp_path):
     run = shutil.copytree(run, tmp_path / "run")
     header = json.loads((run / "run.json").read_text())
     change_header(run, **header | {"version": 1})
-    stored = open_run(run).steps[1].facts
+    stored = open_run(run).steps[1].to_json()
     change_step(run, 1, primal=math.nextafter(stored["primal"], 0.0), dual=math.nextafter(stored["dual"], math.inf))
     reseal(run)
     assert all(finding.holds for finding in found(run, data))

@@ -19,8 +19,9 @@ from pipeline.errors import RunError
 from pipeline.events import Note
 from pipeline.maths.score import scores
 from pipeline.path.fit import fit_path
-from pipeline.path.path import describe_data, versions
+from pipeline.path.path import versions
 from pipeline.runs.chain import broken
+from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import open_run
 from pipeline.runs.writer import writing
 from pipeline.verify import scores as check_scores
@@ -104,7 +105,7 @@ def test_a_path_that_ends_before_c_max_holds(tmp_path):
 def test_rows_that_cancel_have_no_c_min(tmp_path):
     x = np.array([[1.0, 2.0], [1.0, 2.0], [-3.0, 1.0], [-3.0, 1.0]])
     data = write_shards(tmp_path / "shards", World(x, np.array([1.0, -1.0, 1.0, -1.0]), np.ones(4)))
-    assert fit_path(data, out=tmp_path / "run", c_max=2.0).header["c_min"] is None
+    assert fit_path(data, out=tmp_path / "run", c_max=2.0).header.c_min is None
     assert said(tmp_path / "run", data) == []
     change_header(tmp_path / "run", c_min=0.5)
     assert problems(tmp_path / "run", data) == {0: "C_min is inf, not 0.5 as run.json says"}
@@ -140,7 +141,7 @@ def test_the_last_steps_removed(run, data):
     reseal(run)
     last = lines_of(run)[-1]
     assert problems(run, data)[count - 3].startswith("at C = 3 its model is ")
-    change_header(run, spec=open_run(run).header["spec"] | {"c_max": last["c"]})
+    change_header(run, spec=open_run(run).spec.to_json() | {"c_max": last["c"]})
     reseal(run)
     assert problems(run, data) == {}, "that is another run, and a whole one"
 
@@ -152,7 +153,7 @@ def test_a_step_removed_and_the_others_renumbered(run, data, number):
         found(run, data)
     change_header(run, n_steps=len(lines_of(run)))
     assert problems(run, data)[number].startswith("it starts from C = " if number else "the path starts at C = ")
-    assert broken(open_run(run).header, lines_of(run)).index(True) == number
+    assert broken(open_run(run).header.to_json(), lines_of(run)).index(True) == number
     reseal(run)
     found_after_sealing = problems(run, data)
     if number:
@@ -160,7 +161,7 @@ def test_a_step_removed_and_the_others_renumbered(run, data, number):
         assert found_after_sealing[number].startswith("it starts from C = ")
         assert "off the optimum, more than epsilon 0.1 allows" in found_after_sealing[number - 1]
     else:
-        assert found_after_sealing == {0: f"the path starts at C = {open_run(run).header['c_min']:.12g}"}
+        assert found_after_sealing == {0: f"the path starts at C = {open_run(run).header.c_min:.12g}"}
         change_header(run, c_min=lines_of(run)[0]["c"])
         assert problems(run, data)[0].startswith("C_min is ")
 
@@ -169,7 +170,7 @@ def test_a_line_with_another_detail(run, data):
     """A number that nothing else depends on: the chain knows."""
     change_step(run, 5, theta=1.25)
     assert problems(run, data) == {5: "its line in steps.jsonl does not follow from the one before it"}
-    assert broken(open_run(run).header, lines_of(run)).count(True) == 1
+    assert broken(open_run(run).header.to_json(), lines_of(run)).count(True) == 1
 
 
 def test_what_a_step_took_is_no_part_of_it(run, data):
@@ -185,21 +186,21 @@ def test_a_model_written_again_is_not_the_one_that_was_written(run, data):
 
 @pytest.mark.parametrize("changes", [{"tol": 1e-3}, {"rule": "none"}, {"solver": "dcd"}])
 def test_other_settings_than_the_run_was_made_with(run, data, changes):
-    change_header(run, spec=open_run(run).header["spec"] | changes)
+    change_header(run, spec=open_run(run).spec.to_json() | changes)
     assert problems(run, data) == {0: "its line in steps.jsonl does not follow from the one before it"}
 
 
 def test_another_epsilon_than_the_path_keeps(run, data):
-    change_header(run, spec=open_run(run).header["spec"] | {"epsilon": 0.05})
+    change_header(run, spec=open_run(run).spec.to_json() | {"epsilon": 0.05})
     reseal(run)
     assert len(problems(run, data)) > len(open_run(run).steps) / 2
 
 
 def test_a_grid_in_multiples_of_c_min(folded, tmp_path):
     data, run = folded[0], shutil.copytree(folded[1], tmp_path / "run")
-    c_min = open_run(run).header["c_min"]
+    c_min = open_run(run).header.c_min
     assert [step.c for step in open_run(run).steps] == [c_min * k for k in (0.5, 2, 8)]
-    change_header(run, spec=open_run(run).header["spec"] | {"grid": [0.5, 3, 8]})
+    change_header(run, spec=open_run(run).spec.to_json() | {"grid": [0.5, 3, 8]})
     reseal(run)
     assert problems(run, data) == {1: f"the C of the grid is {3 * c_min:.12g}"}
     change_header(run, c_min=None)
@@ -217,7 +218,7 @@ def test_a_step_removed_from_a_grid(tmp_path):
     data, run = write_shards(tmp_path / "shards", plain_world(40, 3)), tmp_path / "run"
     fit_path(data, out=run, grid=[0.01, 0.1, 1.0])
     remove_step(run, 1)
-    change_header(run, spec=open_run(run).header["spec"] | {"grid": [0.01, 1.0]})
+    change_header(run, spec=open_run(run).spec.to_json() | {"grid": [0.01, 1.0]})
     reseal(run)
     assert problems(run, data) == {1: "it starts from C = 0.1, which is not that of the step before it"}
 
@@ -367,7 +368,7 @@ def test_scores_in_their_ranges():
 
 
 def test_another_best_step(run, data):
-    best = open_run(run).header["best_step"]
+    best = open_run(run).header.best_step
     for wrong in (best + 1, None):
         change_header(run, best_step=wrong)
         with pytest.raises(RunError, match=rf"run.json calls step {wrong} the best, but by the scores it is {best};"):
@@ -376,7 +377,7 @@ def test_another_best_step(run, data):
 
 def test_other_scores_of_a_cross_validation(folded, tmp_path):
     data, run = folded[0], shutil.copytree(folded[1], tmp_path / "run")
-    header = open_run(run).header
+    header = open_run(run).header.to_json()
     for wrong in (header["cv_scores"][:2], [], header["cv_scores"][::-1]):
         change_header(run, cv_scores=wrong)
         with pytest.raises(RunError, match=r"cv_scores in run\.json are not the means of the folds' scores"):
@@ -422,7 +423,7 @@ def test_scores_on_validation_data(made, tmp_path):
 def unsealed(run, **changes):
     """Change run.json by hand; None removes a key."""
     header = json.loads((run / "run.json").read_text()) | changes
-    (run / "run.json").write_text(json.dumps({k: v for k, v in header.items() if v is not None}))
+    (run / "run.json").write_text(json.dumps({k: v for k, v in header.items() if k not in changes or v is not None}))
 
 
 @pytest.mark.parametrize(
@@ -452,7 +453,7 @@ def test_another_c_min_than_a_grid_has_no_use_for(tmp_path):
 
 
 def test_what_a_run_took_and_where_its_data_lay_is_no_part_of_it(run, data):
-    unsealed(run, seconds=1.0, peak_memory=1, data=open_run(run).header["data"] | {"path": "elsewhere"})
+    unsealed(run, seconds=1.0, peak_memory=1, data=open_run(run).header.to_json()["data"] | {"path": "elsewhere"})
     assert said(run, data) == []
 
 
@@ -480,30 +481,30 @@ def test_a_continued_run_follows_the_chain(made, run, data):
     """A changed line sends a continued run back to the step before it, and it ends as it was."""
     change_step(run, 6, theta=1.25)
     spec = open_run(run).spec
-    with writing(run, spec, describe_data(data), versions()) as writer:
+    with writing(run, spec, DataRecord.of(data), versions()) as writer:
         assert len(writer.steps) == 6
     fit_path(data, out=run, c_max=3.0, epsilon=0.1, holdout=0.3)
     expected = open_run(made[1])
-    assert open_run(run).header["chain"] == expected.header["chain"]
-    assert [step.facts["model"] for step in open_run(run).steps] == [step.facts["model"] for step in expected.steps]
+    assert open_run(run).header.chain == expected.header.chain
+    assert [step.model_digest for step in open_run(run).steps] == [step.model_digest for step in expected.steps]
     assert said(run, data) == []
 
 
 def test_a_run_json_of_other_steps_is_refused(run, data):
     lines = lines_of(run)
     change_step(run, len(lines) - 1, theta=1.25)
-    end = open_run(run).header["chain"]
+    end = open_run(run).header.chain
     reseal(run)
     change_header(run, chain=end)
     with (
         pytest.raises(RunError, match=r"run\.json is not that of steps\.jsonl; remove"),
-        writing(run, open_run(run).spec, describe_data(data), versions()),
+        writing(run, open_run(run).spec, DataRecord.of(data), versions()),
     ):
         pass
 
 
 def test_every_step_seals_the_one_before(run):
-    header, lines = open_run(run).header, lines_of(run)
+    header, lines = open_run(run).header.to_json(), lines_of(run)
     assert not any(broken(header, lines))
     assert len({line["chain"] for line in lines}) == len(lines)
     assert header["chain"] == lines[-1]["chain"]

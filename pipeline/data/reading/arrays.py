@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from pipeline.data.reading.base import Task
+from pipeline.data.reading.base import BlockTask
 from pipeline.data.reading.block import Block, Origin, ReadRules, make_block
 from pipeline.data.reading.labels import RawLabels
 
@@ -38,7 +38,7 @@ class ArraySource:
         """Columns of x."""
         return int(self.arrays[0].shape[1])
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[BlockTask]:
         """Yield the one block there is."""
         yield self._block
 

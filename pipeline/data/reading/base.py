@@ -11,7 +11,7 @@ from pipeline.data.reading.block import Block, ReadRules
 BLOCK_BYTES = 8 << 20
 MAX_LINE = 64 << 20  # of a text line: 3 million pairs of 22 bytes (7 digits, a colon, 13 for the value, a blank) fit
 
-Task = Callable[[], Block]
+BlockTask = Callable[[], Block]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,6 @@ class Source(Protocol):
     def size(self) -> int: ...  # noqa: D102
     @property
     def n_features(self) -> int | None: ...  # noqa: D102
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[BlockTask]:
         """Yield callables, in source order, that each return the next block."""
         ...

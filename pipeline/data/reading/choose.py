@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from pipeline.data.reading.base import ReadOptions, Source
-from pipeline.data.reading.csv import CsvSource
 from pipeline.data.reading.files import expand, format_of, size_of
-from pipeline.data.reading.npz import NpzSource
-from pipeline.data.reading.parquet import ParquetSource
 from pipeline.data.reading.svmlight import SvmlightSource
 from pipeline.errors import NoRowsError
-
-FORMATS = ("auto", "svmlight", "parquet", "npz", "csv")
 
 
 def open_source(path: str, options: ReadOptions) -> Source:
@@ -21,9 +16,15 @@ def open_source(path: str, options: ReadOptions) -> Source:
     if kind == "svmlight":
         return SvmlightSource(path, options)
     if kind == "csv":
+        from pipeline.data.reading.csv import CsvSource  # noqa: PLC0415 - slow to import: Arrow's reader and compute
+
         return CsvSource(path, options)
     if kind == "npz":
+        from pipeline.data.reading.npz import NpzSource  # noqa: PLC0415 - as above
+
         return NpzSource(path, options)
+    from pipeline.data.reading.parquet import ParquetSource  # noqa: PLC0415 - as above
+
     return ParquetSource(path, options)
 
 

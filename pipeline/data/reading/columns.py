@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from pipeline.data.reading.block import Block, Origin, ReadRules, make_block, refuse_missing, zero_based
 from pipeline.data.reading.decimals import NUMBER
 from pipeline.data.reading.labels import RawLabels
-from pipeline.data.reading.layout import Layout, is_number, is_text, not_numeric
+from pipeline.data.reading.layout import Layout, is_numeric, is_text, not_numeric
 from pipeline.errors import DataError
 
 _WHOLLY_A_NUMBER = f"^{NUMBER}$"
@@ -69,7 +69,7 @@ def _first_null(column: pa.Array) -> int:
 
 
 def _numbers(column: pa.Array, name: str | None, origin: Origin) -> np.ndarray:
-    if not (is_number(column.type) or pa.types.is_boolean(column.type)):
+    if not (is_numeric(column.type) or pa.types.is_boolean(column.type)):
         raise DataError(not_numeric(name, column.type), path=origin.path)
     if column.null_count:
         raise origin.error(_first_null(column), f"column '{name}' has no number here; fill it or drop the row")

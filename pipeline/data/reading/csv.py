@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from pipeline.data.reading.base import ReadOptions, Task
+from pipeline.data.reading.base import BlockTask, ReadOptions
 from pipeline.data.reading.block import Block, Origin, ReadRules
 from pipeline.data.reading.columns import block_of
 from pipeline.data.reading.csv_lines import CheckedLines
@@ -40,7 +40,7 @@ class CsvSource:
         self.columns: tuple[str, ...] | None = self.layout.features
         self.n_features: int | None = len(self.layout.features)
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[BlockTask]:
         """Yield the conversion of every batch that Arrow's streaming reader returns."""
         row = 1 if self.options.columns else 2
         before = 0

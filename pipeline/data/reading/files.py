@@ -15,10 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import fsspec
-
 from pipeline.data.reading.xz import MOST_MEMORY, XzReader
-from pipeline.data.stores.located import explain, is_url, reason
+from pipeline.data.stores.located import explain, file_system, is_url, reason
 from pipeline.errors import DataError
 
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", XzReader))
@@ -47,7 +45,7 @@ def _expand_local(path: str) -> list[str]:
 
 def _expand_url(url: str) -> list[str]:
     with _url_errors(url):
-        fs, inner = fsspec.core.url_to_fs(url)
+        fs, inner = file_system(url)
         if fs.isdir(inner):
             root = len(inner.rstrip("/"))
             found = [f for f in fs.find(inner) if _is_part(f[root:].strip("/").split("/"))]
@@ -70,7 +68,7 @@ def size_of(path: str) -> int:
     """Return the size in bytes, or raise a DataError saying why the file cannot be read."""
     if is_url(path):
         with _url_errors(path):
-            fs, inner = fsspec.core.url_to_fs(path)
+            fs, inner = file_system(path)
             size = fs.size(inner)
         if size is None:
             raise DataError("the server does not tell its size; download it and name the local file", path=path)
@@ -105,13 +103,19 @@ def _kind(mode: int) -> str:
     return next((name for test, name in kinds if test(mode)), "a device")
 
 
+def _opened_url(url: str) -> Any:
+    import fsspec  # noqa: PLC0415 - slow to import, and most files are here
+
+    return fsspec.open(url, "rb")
+
+
 @contextmanager
 def open_binary(path: str) -> Iterator[IO[bytes]]:
     """Open for reading as it lies there; trouble, now or while reading, is a DataError."""
     if not is_url(path):
         size_of(path)  # to open a pipe would wait for whoever writes into it
     try:
-        with fsspec.open(path, "rb") if is_url(path) else Path(path).open("rb") as stream:
+        with _opened_url(path) if is_url(path) else Path(path).open("rb") as stream:
             yield stream
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         if _XZ_MEMORY in str(error):
@@ -177,7 +181,7 @@ def _name(path: str) -> str:
     if not is_url(path):
         return path
     with _url_errors(path):
-        return str(fsspec.core.url_to_fs(path)[1]).partition("?")[0]
+        return str(file_system(path)[1]).partition("?")[0]
 
 
 def _is_part(parts: Sequence[str]) -> bool:

@@ -124,7 +124,7 @@ def _weight_to_score(schema: pa.Schema, features: tuple[str, ...] | None, option
     """Return the column with the weights, if there is one with numbers that is neither a feature nor to be ignored."""
     name = options.weight_column
     aside = name not in schema.names or name in (features or ()) or name in options.ignore
-    return None if aside or not is_number(schema.field(name).type) else name
+    return None if aside or not is_numeric(schema.field(name).type) else name
 
 
 def index_columns(schema: pa.Schema) -> set[str]:
@@ -141,7 +141,7 @@ def index_columns(schema: pa.Schema) -> set[str]:
 def _check_numeric(schema: pa.Schema, features: tuple[str, ...], path: str) -> None:
     for name in features:
         kind = schema.field(name).type
-        if not (is_number(kind) or pa.types.is_boolean(kind)):
+        if not (is_numeric(kind) or pa.types.is_boolean(kind)):
             raise DataError(not_numeric(name, kind), path=path)
 
 
@@ -152,7 +152,7 @@ def not_numeric(name: str | None, kind: pa.DataType) -> str:
 
 def _check_label(kind: pa.DataType, path: str, options: ReadOptions) -> None:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not (is_number(kind) or is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+    if not (is_numeric(kind) or is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
         problem = f"column '{options.label_column}' is {kind}; labels must be numbers or text"
         raise DataError(f"{problem}: convert it or pass --label-column NAME", path=path)
 
@@ -162,7 +162,7 @@ def _has_lists(schema: pa.Schema) -> bool:
 
 
 def _check_lists(schema: pa.Schema, path: str) -> None:
-    for name, allowed, what in (("indices", pa.types.is_integer, "whole numbers"), ("values", is_number, "numbers")):
+    for name, allowed, what in (("indices", pa.types.is_integer, "whole numbers"), ("values", is_numeric, "numbers")):
         if name not in schema.names:
             raise DataError(f"no column '{name}'; rows as lists need the columns indices and values", path=path)
         kind = schema.field(name).type
@@ -175,7 +175,7 @@ def is_list(kind: pa.DataType) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
-def is_number(kind: pa.DataType) -> bool:
+def is_numeric(kind: pa.DataType) -> bool:
     """Whether a column holds numbers."""
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 

@@ -14,7 +14,7 @@ from typing import IO
 
 import numpy as np
 
-from pipeline.data.reading.base import ReadOptions, Task
+from pipeline.data.reading.base import BlockTask, ReadOptions
 from pipeline.data.reading.block import LARGEST_FEATURES, Block, Origin, ReadRules, make_block, zero_based
 from pipeline.data.reading.files import open_binary, size_of
 from pipeline.data.reading.labels import RawLabels, label_text
@@ -56,7 +56,7 @@ class NpzSource:
         if n_rows < 0 or not 1 <= n_features <= LARGEST_FEATURES:
             raise DataError(f"the shape {n_rows} x {n_features} cannot be; write the matrix again", path=path)
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[BlockTask]:
         """Yield the next rows, at most ``ROWS_AT_A_TIME`` and about ``NONZEROS_AT_A_TIME`` nonzeros at a time."""
         with open_binary(self.path) as raw, _archive(raw, self.path) as archive:
             members = {name: NpzMember(archive, name, self.path) for name in self.members}
@@ -103,7 +103,7 @@ class NpzSource:
                 problem = f"'{name}' has {members[name].length} entries, not {expected}"
                 raise DataError(f"{problem}; the arrays must agree: write the file again", path=self.path)
 
-    def _task(self, members: dict[str, NpzMember], row: int, indptr: np.ndarray, nnz: int) -> Task:
+    def _task(self, members: dict[str, NpzMember], row: int, indptr: np.ndarray, nnz: int) -> BlockTask:
         rows = indptr.size - 1
         csr = indptr, members["indices"].read(nnz), members["data"].read(nnz)
         labels = members["y"].read(rows) if "y" in members else None

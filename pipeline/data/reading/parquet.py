@@ -13,7 +13,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.data.reading.base import ReadOptions, Task
+from pipeline.data.reading.base import BlockTask, ReadOptions
 from pipeline.data.reading.block import Block, Origin, ReadRules
 from pipeline.data.reading.columns import block_of
 from pipeline.data.reading.files import open_binary, size_of
@@ -79,7 +79,7 @@ class ParquetSource:
         self.columns = self.layout.features
         self.n_features = None if self.columns is None else len(self.columns)
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[BlockTask]:
         """Yield the conversion of every batch of rows."""
         row, total = 1, max(1, sum(self.group_rows))
         for batch in self.table.batches(self.layout.names, self.rows_at_a_time):

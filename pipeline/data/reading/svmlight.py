@@ -11,7 +11,7 @@ from typing import IO
 import numpy as np
 
 from pipeline.data.reading import svmlight_kernel as k
-from pipeline.data.reading.base import BLOCK_BYTES, ReadOptions, Task
+from pipeline.data.reading.base import BLOCK_BYTES, BlockTask, ReadOptions
 from pipeline.data.reading.block import Block, Origin, ReadRules, make_block
 from pipeline.data.reading.decimals import NUMBER
 from pipeline.data.reading.files import open_plain, position, size_of, too_long
@@ -34,7 +34,7 @@ class SvmlightSource:
         self.rules = replace(options.rules, base=known)
         self.size = size_of(path)
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[BlockTask]:
         """Yield a parse of every byte range."""
         line = 1
         with open_plain(self.path) as stream:

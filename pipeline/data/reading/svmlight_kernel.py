@@ -73,7 +73,9 @@ def count(text):  # type: ignore[no-untyped-def]
 @inline
 def _grown(spans):  # type: ignore[no-untyped-def]
     larger = np.empty((2 * spans.shape[0], 3), np.int64)
-    larger[: spans.shape[0]] = spans
+    for i in range(spans.shape[0]):  # assigned as a slice, this helper alone would take seconds to compile
+        for k in range(3):
+            larger[i, k] = spans[i, k]
     return larger
 
 
@@ -86,7 +88,7 @@ def scan(text, labels, lines, indptr, indices, values, unlabelled):  # type: ign
     Returns (status, start and end of the offending bytes, line, rows, pairs, deferred, n_deferred). A deferred span
     is (slot, start, end): slot k >= 0 is values[k], slot -1-i is labels[i]. Lines count from 0.
     """
-    at, line, row, pair, n_deferred = 0, 0, 0, 0, 0
+    at, line, row, pair, n_deferred = np.int64(0), 0, 0, 0, 0  # at a plain 0, helpers would be compiled for it, too
     deferred = np.empty((16, 3), np.int64)
     indptr[0] = 0
     while at < text.size:

@@ -34,7 +34,7 @@ def tidy(indptr, indices, values, norms, lowest, limit, add_duplicates):  # type
     Returns (status, row, entry, nonzeros kept, smallest index, largest index, lossless) where ``lossless`` says that
     every value is exactly a float32. ``entry`` is the offending position before compaction.
     """
-    kept, smallest, largest, lossless = 0, np.int64(2**31), np.int64(-1), True
+    kept, smallest, largest, lossless = np.int64(0), np.int64(2**31), np.int64(-1), True
     start = indptr[0]
     for row in range(indptr.size - 1):
         end = indptr[row + 1]
@@ -52,8 +52,9 @@ def tidy(indptr, indices, values, norms, lowest, limit, add_duplicates):  # type
                 in_order = False
         if not in_order:
             order = np.argsort(indices[start:end], kind="mergesort")
-            indices[start:end] = indices[start:end][order]
-            values[start:end] = values[start:end][order]
+            old_indices, old_values = indices[start:end].copy(), values[start:end].copy()
+            for k in range(order.size):  # assigned as slices, they would take two seconds to compile
+                indices[start + k], values[start + k] = old_indices[order[k]], old_values[order[k]]
         first = kept
         for k in range(start, end):
             if kept > first and indices[kept - 1] == indices[k]:

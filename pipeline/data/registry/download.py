@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.error import HTTPError
 
-from pipeline.data.registry.registry import Entry
+from pipeline.data.registry.registry import RegistryEntry
 from pipeline.errors import FetchError
 from pipeline.events import Listener, Progress
 from pipeline.files import write_whole
@@ -24,7 +24,7 @@ TIMEOUT = 30.0
 AGAIN = "run the same command again to go on from there"
 
 
-def download(entry: Entry, state_path: Path, part: IO[bytes], listen: Listener, force: bool) -> None:
+def download(entry: RegistryEntry, state_path: Path, part: IO[bytes], listen: Listener, force: bool) -> None:
     """Append to ``part`` what it lacks, from the version of the file it was begun with, or start over."""
     validator = "" if force else _validator_of_part(state_path, entry.url)
     size = part.tell() if validator else 0

@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 
 from pipeline.data.registry import download as http
 from pipeline.data.registry.download import AGAIN, PIECE
-from pipeline.data.registry.registry import SCHEMES, Entry
+from pipeline.data.registry.registry import SCHEMES, RegistryEntry
 from pipeline.errors import FetchError, RegistryError
 from pipeline.events import Listener, Progress, silent
 from pipeline.files import write_whole
@@ -42,7 +42,7 @@ def cache_directory() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "svmsieve"
 
 
-def fetch(entry: Entry, directory: Path, listen: Listener = silent, force: bool = False) -> Path:
+def fetch(entry: RegistryEntry, directory: Path, listen: Listener = silent, force: bool = False) -> Path:
     """The entry's file in ``directory``: checked if it is there, downloaded (or resumed) if it is not.
 
     ``force`` downloads it anew and replaces what is there. Ctrl-C leaves FILE.part for the next call.
@@ -59,7 +59,7 @@ def fetch(entry: Entry, directory: Path, listen: Listener = silent, force: bool 
     return target
 
 
-def _file_name(entry: Entry) -> str:
+def _file_name(entry: RegistryEntry) -> str:
     """The last part of the address, for an entry that has one."""
     if entry.kind == "bundled":
         raise RegistryError(f"{entry.name!r} comes with scikit-learn: use `svmsieve ingest {entry.name} --out DIR`")
@@ -104,7 +104,7 @@ def _locked_part(target: Path) -> Iterator[IO[bytes]]:
                 path.unlink(missing_ok=True)
 
 
-def _finish(entry: Entry, target: Path, part: IO[bytes], listen: Listener) -> None:
+def _finish(entry: RegistryEntry, target: Path, part: IO[bytes], listen: Listener) -> None:
     """Make the part safe on the disk, check it, record its hash, and only then give it its name."""
     os.fsync(part.fileno())
     path, state_path = _beside(target, ".part"), _beside(target, ".part.json")
@@ -121,7 +121,7 @@ def _finish(entry: Entry, target: Path, part: IO[bytes], listen: Listener) -> No
     state_path.unlink(missing_ok=True)
 
 
-def _verify(entry: Entry, target: Path, listen: Listener) -> None:
+def _verify(entry: RegistryEntry, target: Path, listen: Listener) -> None:
     """Check a file that is already there against its record and the registry."""
     record = _beside(target, ".sha256")
     text = record.read_text(encoding="utf-8") if record.exists() else ""
@@ -147,7 +147,7 @@ def _verify(entry: Entry, target: Path, listen: Listener) -> None:
         _record(entry, target, digest)
 
 
-def _sha256(path: Path, entry: Entry, listen: Listener) -> str:
+def _sha256(path: Path, entry: RegistryEntry, listen: Listener) -> str:
     digest, done, total = hashlib.sha256(), 0, path.stat().st_size
     with path.open("rb") as file:
         while piece := file.read(PIECE):
@@ -157,7 +157,7 @@ def _sha256(path: Path, entry: Entry, listen: Listener) -> str:
     return digest.hexdigest()
 
 
-def _record(entry: Entry, target: Path, digest: str) -> None:
+def _record(entry: RegistryEntry, target: Path, digest: str) -> None:
     """Write FILE.sha256, which `sha256sum -c` reads; the address is in a comment, so that two differ.
 
     Only what names the file is in it: a signature is another one every time.
@@ -166,7 +166,7 @@ def _record(entry: Entry, target: Path, digest: str) -> None:
 
 
 @contextmanager
-def _one_line(entry: Entry, target: Path) -> Iterator[None]:
+def _one_line(entry: RegistryEntry, target: Path) -> Iterator[None]:
     """Turn whatever network and disk throw into one line that says what failed and what to do."""
     try:
         yield
@@ -183,7 +183,7 @@ def _one_line(entry: Entry, target: Path) -> Iterator[None]:
         raise FetchError(_explain(entry, target, error)) from error
 
 
-def _explain(entry: Entry, target: Path, error: Exception) -> str:
+def _explain(entry: RegistryEntry, target: Path, error: Exception) -> str:
     cause = error.reason if isinstance(error, URLError) else error
     if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{target.parent}: the disk is full; free some space, then {AGAIN}"

@@ -1,7 +1,7 @@
 """Data sets by name: what ``datasets.yaml`` says about them, checked before anything relies on it.
 
 The problem: a name such as ``gisette`` must lead to an address, a format and a shape, and a typing error in a
-hand-edited file must be reported as one line with file, entry and field, not as a traceback hours later.
+hand-edited file must be reported as one line with file, line, entry and field, not as a traceback hours later.
 """
 
 from __future__ import annotations
@@ -9,25 +9,28 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-import yaml
 
 from pipeline.errors import RegistryError
+from pipeline.yaml_lines import Section, read_yaml
+from pipeline.yaml_values import brief, label, one_of, whole
 
 KINDS = ("bundled", "download", "synthetic")
 SCHEMES = ("http", "https", "file")
 TRANSFORMS = ("standardise",)
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 VARIABLE = "SVMSIEVE_DATASETS"
+EXAMPLE = "write a mapping `datasets:` of names to entries, as in the datasets.yaml of svmsieve"
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegistryEntry:
     """One data set of the registry; an empty text or None means that the file does not say."""
 
     name: str
@@ -47,7 +50,7 @@ class Entry:
     note: str = ""
 
 
-def find(name: str, path: str | Path | None = None) -> Entry:
+def find_entry(name: str, path: str | Path | None = None) -> RegistryEntry:
     """The entry called ``name``; an unknown name is answered with the closest known ones."""
     registry = load_registry(path)
     if name in registry:
@@ -57,16 +60,16 @@ def find(name: str, path: str | Path | None = None) -> Entry:
     raise RegistryError(f"no data set is called {name!r}: {hint}`svmsieve datasets list` shows all names")
 
 
-def load_registry(path: str | Path | None = None) -> dict[str, Entry]:
+def load_registry(path: str | Path | None = None) -> dict[str, RegistryEntry]:
     """All entries by name, from ``path``, else from $SVMSIEVE_DATASETS, else from the packaged file."""
-    source = _locate(path)
-    content = _read(source)
-    if not isinstance(content, dict) or not isinstance(content.get("datasets"), dict):
-        raise RegistryError(f"{source}: needs one top-level mapping `datasets:` of name to entry")
-    return {name: _entry(source, name, raw) for name, raw in content["datasets"].items()}
+    top = read_yaml(_locate(path), RegistryError, EXAMPLE, f"the path or {VARIABLE}")
+    entries = top.section("datasets")
+    if entries is None:
+        raise top.error("datasets", f"is missing; {EXAMPLE}")
+    return {name: _entry(entries, name) for name in entries.items}
 
 
-def bundled(entry: Entry) -> tuple[np.ndarray, np.ndarray]:
+def bundled(entry: RegistryEntry) -> tuple[np.ndarray, np.ndarray]:
     """The rows (float64) and labels of a set that scikit-learn carries, transformed as the entry asks."""
     if entry.kind != "bundled" or entry.name not in BUNDLED:
         raise RegistryError(
@@ -96,70 +99,58 @@ def _locate(path: str | Path | None) -> Path:
     return packaged if packaged.exists() else here.parents[3] / "datasets.yaml"
 
 
-def _read(source: Path) -> Any:
-    try:
-        return yaml.safe_load(source.read_bytes())
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{source}, line {mark.line + 1}" if mark else str(source)
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
-        raise RegistryError(f"{where}: not valid YAML: {problem}") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise RegistryError(f"{source}: cannot be read: {reason}; check the path or {VARIABLE}") from error
-
-
-def _entry(source: Path, name: object, raw: object) -> Entry:
-    """Check one entry field by field; the first fault is reported as file, entry, field, what to write."""
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise RegistryError(
-            f"{source}, entry {name!r}: a name is text of letters, digits, '.', '_' and '-' (quote a number)"
-        )
-    where = f"{source}, entry {name}"
-    if not isinstance(raw, dict):
-        raise RegistryError(f"{where}: must be a mapping of fields such as `kind: download`")
-    known = [field.name for field in fields(Entry) if field.name != "name"]
-    for key in raw:
-        if key not in known:
-            raise RegistryError(f"{where}: unknown field {key!r}; known are {', '.join(known)}")
-    if "kind" not in raw:
-        raise RegistryError(f"{where}: field kind is missing; write one of {', '.join(KINDS)}")
-    values = {key: _checked(f"{where}, field {key}", key, value) for key, value in raw.items()}
-    entry = Entry(name=name, **values)
+def _entry(entries: Section, name: str) -> RegistryEntry:
+    """Check one entry field by field; the first fault is reported as file, line, entry, field, what to write."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise entries.error(brief(name), "the name of a data set has letters, digits, '.', '_' and '-'")
+    found = entries.section(name, before=f"entry {name}, ")
+    assert found is not None
+    found.only(*(field.name for field in fields(RegistryEntry) if field.name != "name"))
+    if "kind" not in found.items:
+        raise found.error("kind", f"is missing; write one of {', '.join(KINDS)}")
+    entry = RegistryEntry(name=name, **{key: found.take(key, READERS.get(key, _words)) for key in found.items})
     if entry.columns and entry.label_column not in entry.columns:
-        raise RegistryError(f"{where}, field label_column: must be one of columns")
+        raise found.error("label_column", "must be one of columns")
     return entry
 
 
-def _checked(where: str, key: str, value: Any) -> Any:
-    """``value`` as the type of its field, or an error that says what the field takes."""
-    if key in ("rows", "features"):
-        fits, wanted = type(value) is int and value > 0, "a whole number above 0"
-    elif key == "columns":
-        fits = isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value)
-        value, wanted = (tuple(value) if fits else value), "a list of column names"
-    elif key == "positive":
-        fits, wanted = type(value) in (str, int, float), "one label, text or number"
-        value = str(value)
-    elif key in _CHOICES:
-        fits, wanted = value in _CHOICES[key], f"one of {', '.join(_CHOICES[key])}"
-    elif key == "url":
-        fits, wanted = isinstance(value, str) and _is_address(value), f"an address of {', '.join(SCHEMES)}"
-    elif key == "sha256":
-        value = str(value).lower()
-        fits, wanted = re.fullmatch(r"[0-9a-f]{64}", value) is not None, "64 hexadecimal digits"
-    else:
-        fits, wanted = isinstance(value, str), "text"
-    if not fits:
-        raise RegistryError(f"{where}: {value!r} is not {wanted}")
+def _words(value: Any) -> str:
+    """Read text of any length, which may be empty."""
+    if not isinstance(value, str):
+        raise ValueError(f"{brief(value)} is not text; put it in quotes if it is meant so")
     return value
 
 
-def _is_address(url: str) -> bool:
+def _columns(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(part, str) for part in value):
+        raise ValueError(f"{brief(value)} is not a list of column names")
+    return tuple(value)
+
+
+def _address(value: Any) -> str:
     try:
-        return urlsplit(url).scheme in SCHEMES
+        fits = isinstance(value, str) and urlsplit(value).scheme in SCHEMES
     except ValueError:  # for example brackets that do not hold an IPv6 address
-        return False
+        fits = False
+    if not fits:
+        raise ValueError(f"{brief(value)} is not an address of {', '.join(SCHEMES)}")
+    return str(value)
 
 
-_CHOICES = {"kind": KINDS, "transform": TRANSFORMS}
+def _sha256(value: Any) -> str:
+    found = str(value).lower()
+    if not re.fullmatch(r"[0-9a-f]{64}", found):
+        raise ValueError(f"{brief(value)} is not 64 hexadecimal digits")
+    return found
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "kind": one_of(*KINDS),
+    "transform": one_of(*TRANSFORMS),
+    "rows": whole(1),
+    "features": whole(1),
+    "positive": label,
+    "columns": _columns,
+    "url": _address,
+    "sha256": _sha256,
+}

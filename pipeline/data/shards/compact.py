@@ -18,7 +18,7 @@ import numpy as np
 from pipeline.cores import available_cores
 from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES, MOST_NONZEROS
 from pipeline.data.parallel import in_order
-from pipeline.data.shards.digest import join
+from pipeline.data.shards.digest import join_digests
 from pipeline.data.shards.directory import existing_directory
 from pipeline.data.shards.manifest import Manifest
 from pipeline.data.shards.mapping import forget_maps, read_shard
@@ -27,8 +27,8 @@ from pipeline.data.shards.shard import ROW_BYTES, ShardInfo, write_shard
 from pipeline.errors import DatasetError
 from pipeline.events import Listener, Progress, silent
 
-Run = tuple[ShardInfo, ...]
-Merged = Mapping[str, tuple[str, ...]]
+ShardRun = tuple[ShardInfo, ...]
+MergedFrom = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def compact(
     out: str | Path,
     groups: Iterable[Collection[str]] | None = None,
     shard_bytes: int = DEFAULT_SHARD_BYTES,
-    planned: Callable[[Merged], None] | None = None,
+    planned: Callable[[MergedFrom], None] | None = None,
     listen: Listener = silent,
 ) -> Compacted:
     """Merge neighbouring shards that are smaller than half of ``shard_bytes``, up to that size, all at once.
@@ -83,7 +83,7 @@ def _group_of(groups: Iterable[Collection[str]] | None) -> Callable[[str], int |
     return numbers.get
 
 
-def _runs(shards: Sequence[ShardInfo], group_of: Callable[[str], int | None], shard_bytes: int) -> list[Run]:
+def _runs(shards: Sequence[ShardInfo], group_of: Callable[[str], int | None], shard_bytes: int) -> list[ShardRun]:
     """Return the runs of neighbours to be merged, two shards or more each."""
     runs: list[list[ShardInfo]] = [[]]
     size = _Size()
@@ -121,7 +121,7 @@ class _Size:
         return self.bytes <= shard_bytes and self.nnz <= MOST_NONZEROS
 
 
-def _write_all(directory: Path, plan: Mapping[str, Run], n_features: int, listen: Listener) -> list[ShardInfo]:
+def _write_all(directory: Path, plan: Mapping[str, ShardRun], n_features: int, listen: Listener) -> list[ShardInfo]:
     sizes = [sum(shard.bytes for shard in run) for run in plan.values()]
     written: list[ShardInfo] = []
     rows = done = 0
@@ -134,10 +134,10 @@ def _write_all(directory: Path, plan: Mapping[str, Run], n_features: int, listen
     return written
 
 
-def _merge(directory: Path, name: str, run: Run, n_features: int) -> ShardInfo:
+def _merge(directory: Path, name: str, run: ShardRun, n_features: int) -> ShardInfo:
     parts = [read_shard(str(directory / shard.name), n_features, shard.sha256) for shard in run]
     info = write_shard(directory, name, _joined(parts))
-    if info.digest != join([(shard.digest, shard.rows) for shard in run]):
+    if info.digest != join_digests([(shard.digest, shard.rows) for shard in run]):
         raise DatasetError(f"{directory / run[0].name}: has other rows than manifest.json says; ingest the data again")
     return info
 
@@ -157,7 +157,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def _replaced(shards: Sequence[ShardInfo], runs: Sequence[Run], new: Sequence[ShardInfo]) -> tuple[ShardInfo, ...]:
+def _replaced(shards: Sequence[ShardInfo], runs: Sequence[ShardRun], new: Sequence[ShardInfo]) -> tuple[ShardInfo, ...]:
     """Return the shards in order, every run as the one that it became."""
     first = {run[0].name: info for run, info in zip(runs, new, strict=True)}
     gone = {shard.name for run in runs for shard in run[1:]}

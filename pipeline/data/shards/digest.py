@@ -14,7 +14,7 @@ from functools import reduce
 import numpy as np
 
 from pipeline.data.shards.rows import Rows
-from pipeline.jit import inline, kernel
+from pipeline.jit import alike, inline, kernel
 
 Lanes = tuple[int, int]
 
@@ -55,7 +55,7 @@ def _lanes(hashes):  # type: ignore[no-untyped-def]
 
 def row_hashes(rows: Rows) -> np.ndarray:
     """Return h_i of some rows: the same row has the same hash wherever it stands, in whatever data set."""
-    return _hashes(rows.indptr, rows.indices, rows.values, rows.labels, rows.costs)
+    return _hashes(*alike(rows.indptr, rows.indices, rows.values, rows.labels, rows.costs))
 
 
 def digest_rows(rows: Rows) -> Lanes:
@@ -74,7 +74,7 @@ def lanes_of(text: str) -> Lanes:
     return int(text[:16], 16), int(text[16:], 16)
 
 
-def join(parts: list[tuple[Lanes, int]]) -> Lanes:
+def join_digests(parts: list[tuple[Lanes, int]]) -> Lanes:
     """Join the digests of consecutive parts, each given with its number of rows."""
 
     def append(left: Lanes, right: tuple[Lanes, int]) -> Lanes:
@@ -87,6 +87,6 @@ def join(parts: list[tuple[Lanes, int]]) -> Lanes:
 
 def fingerprint(parts: list[tuple[Lanes, int]], n_features: int) -> str:
     """Return the fingerprint of a whole data set."""
-    first, second = join(parts)
+    first, second = join_digests(parts)
     n_rows = sum(rows for _, rows in parts)
     return hashlib.sha256(f"svmsieve {n_rows} {n_features} {first:016x} {second:016x}".encode()).hexdigest()

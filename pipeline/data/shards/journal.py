@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.data.shards.shard import is_shard_name, number_of
-from pipeline.data.shards.strict import LARGEST, Form, Must, checked, list_of, loads, one_of, whole
+from pipeline.data.shards.strict import LARGEST, Form, Must, fitting, list_of, loads, one_among, whole_between
 from pipeline.errors import DatasetError
 from pipeline.files import write_json
 
 JOURNAL = "journal.json"
 _FORM: Form = {
-    "format": one_of("svmsieve-journal"),
-    "version": one_of(1),
-    "first_new": whole(0, LARGEST),
+    "format": one_among("svmsieve-journal"),
+    "version": one_among(1),
+    "first_new": whole_between(0, LARGEST),
     "removed": list_of(Must(lambda name: type(name) is str and is_shard_name(name), "the name of a shard")),
 }
 
@@ -53,7 +53,7 @@ def read_journal(directory: Path) -> Journal | None:
     """Return what a writer was changing; None if all was done."""
     path = directory / JOURNAL
     try:
-        item = checked(loads(path.read_bytes()), _FORM)
+        item = fitting(loads(path.read_bytes()), _FORM)
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError) as error:

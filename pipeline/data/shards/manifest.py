@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.data.reading.block import LARGEST_FEATURES
 from pipeline.data.reading.labels import LabelMap
 from pipeline.data.reading.tidy import LARGEST_NORM
-from pipeline.data.shards.digest import Lanes, fingerprint, join
+from pipeline.data.shards.digest import Lanes, fingerprint, join_digests
 from pipeline.data.shards.shard import LARGEST_NUMBER, ShardInfo, number_of
 from pipeline.data.shards.strict import (
     ANY,
@@ -20,13 +20,13 @@ from pipeline.data.shards.strict import (
     TEXT,
     UNICODE,
     Form,
-    checked,
+    as_json,
+    fitting,
     list_of,
     loads,
-    number,
-    one_of,
-    shown,
-    whole,
+    number_between,
+    one_among,
+    whole_between,
 )
 from pipeline.errors import DatasetError
 from pipeline.files import write_whole
@@ -89,7 +89,7 @@ class Manifest:
     @cached_property
     def lanes(self) -> Lanes:
         """The digest of all rows."""
-        return join([(shard.digest, shard.rows) for shard in self.shards])
+        return join_digests([(shard.digest, shard.rows) for shard in self.shards])
 
     @property
     def fingerprint(self) -> str:
@@ -141,15 +141,15 @@ class Manifest:
     @classmethod
     def from_json(cls, item: object) -> Manifest:
         """Read the content of ``manifest.json``; ValueError says which value cannot be."""
-        head = checked({"next_number": 0} | item if type(item) is dict else item, _HEAD, more=True)
-        labels = checked(head["label_map"], _LABELS, "label_map")
+        head = fitting({"next_number": 0} | item if type(item) is dict else item, _HEAD, more=True)
+        labels = fitting(head["label_map"], _LABELS, "label_map")
         if set(labels["-1"]) & set(labels["+1"]):
             raise ValueError("label_map has a label on both sides")
         if len(set(head["columns"] or ())) < len(head["columns"] or ()):
             raise ValueError("columns has a name twice")
         if head["features"] < (2 if head["bias"] else 1) or len(head["columns"] or ()) > head["features"]:
             raise ValueError(f"features is {head['features']}, fewer than the columns and the bias need")
-        sources = (checked(each, _SOURCE, f"sources[{k}]") for k, each in enumerate(head["sources"]))
+        sources = (fitting(each, _SOURCE, f"sources[{k}]") for k, each in enumerate(head["sources"]))
         return cls(
             features=head["features"],
             labels=LabelMap.from_json(labels),
@@ -172,28 +172,28 @@ class Manifest:
             "positives": self.positives + more.positives,
         }
         known["next_number"] = grown.used
-        grown.__dict__.update(known, lanes=join([(self.lanes, self.rows), (more.lanes, more.rows)]))
+        grown.__dict__.update(known, lanes=join_digests([(self.lanes, self.rows), (more.lanes, more.rows)]))
         return grown
 
 
 _HEAD: Form = {
-    "features": whole(1, LARGEST_FEATURES),
-    "bias": number(-LARGEST_NORM, LARGEST_NORM),
-    "index_base": one_of(0, 1, None),
+    "features": whole_between(1, LARGEST_FEATURES),
+    "bias": number_between(-LARGEST_NORM, LARGEST_NORM),
+    "index_base": one_among(0, 1, None),
     "label_map": OBJECT,
     "columns": list_of(UNICODE, or_none=True),
     "sources": list_of(ANY),
     "shards": list_of(ANY, filled=True),
     "created_by": TEXT,
-    "next_number": whole(0, LARGEST_NUMBER),  # later than the first manifests
-    "rows": whole(1, LARGEST),
-    "nnz": whole(0, LARGEST),
+    "next_number": whole_between(0, LARGEST_NUMBER),  # later than the first manifests
+    "rows": whole_between(1, LARGEST),
+    "nnz": whole_between(0, LARGEST),
     "label_counts": OBJECT,
     "fingerprint": TEXT,
 }
 _SIDE = list_of(UNICODE, filled=True)
 _LABELS: Form = {"-1": _SIDE, "+1": _SIDE, "one_against_rest": FLAG}
-_SOURCE: Form = {"name": TEXT, "bytes": whole(0, LARGEST), "rows": whole(0, LARGEST)}
+_SOURCE: Form = {"name": TEXT, "bytes": whole_between(0, LARGEST), "rows": whole_between(0, LARGEST)}
 
 
 def _distinct(shards: list[ShardInfo]) -> tuple[ShardInfo, ...]:
@@ -263,11 +263,11 @@ def _explained(error: Exception) -> str:
 def _parsed(content: bytes) -> Manifest:
     item = loads(content)
     if type(item) is not dict:
-        raise ValueError(f"it is {shown(item)}, not an object")
+        raise ValueError(f"it is {as_json(item)}, not an object")
     if item.get("format") != FORMAT:
         raise _OtherError("not a manifest of svmsieve shards; ingest the data first")
     if type(item.get("version")) is not int or item["version"] != VERSION:
-        raise _OtherError(f"version {shown(item.get('version'))}, but this svmsieve reads version {VERSION}")
+        raise _OtherError(f"version {as_json(item.get('version'))}, but this svmsieve reads version {VERSION}")
     manifest = Manifest.from_json(item)
     if any(item[key] != value for key, value in manifest.summary.items()):
         raise _OtherError("the manifest contradicts itself (it was edited or cut); ingest the data again")

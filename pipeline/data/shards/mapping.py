@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline.data.shards.rows import Rows
@@ -86,14 +87,22 @@ def map_shard(path: str, n_features: int) -> Rows:
     batch = _batch(content)
     indices, values = batch.column("indices"), batch.column("values")
     return Rows(
-        indptr=indices.offsets.to_numpy(),
-        indices=indices.values.to_numpy(),
-        values=values.values.to_numpy(),
-        labels=batch.column("label").to_numpy(),
-        costs=batch.column("cost").to_numpy(),
-        norms=batch.column("norm").to_numpy(),
+        indptr=_view(indices.offsets),
+        indices=_view(indices.values),
+        values=_view(values.values),
+        labels=_view(batch.column("label")),
+        costs=_view(batch.column("cost")),
+        norms=_view(batch.column("norm")),
         n_features=n_features,
     )
+
+
+def _view(array: pa.Array) -> np.ndarray:
+    """Return numbers as a read-only view of their buffer: what ``to_numpy`` does after importing pandas (0.4 s)."""
+    numbers = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.empty(0, numbers)
+    return np.frombuffer(array.buffers()[1], numbers, len(array), array.offset * numbers.itemsize)
 
 
 def _batch(content: pa.Buffer) -> pa.RecordBatch:

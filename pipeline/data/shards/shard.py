@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipeline.data.shards.digest import Lanes, digest_rows, digest_text
 from pipeline.data.shards.rows import Rows
-from pipeline.data.shards.strict import LARGEST, Form, Must, checked, one_of, whole
+from pipeline.data.shards.strict import LARGEST, Form, Must, fitting, one_among, whole_between
 from pipeline.files import atomic
 
 ROW_BYTES = 1 + 8 + 8 + 4 + 4  # label, cost, norm, and the offsets of indices and values
@@ -46,7 +46,7 @@ class ShardInfo:
     @classmethod
     def from_json(cls, item: object, where: str = "") -> ShardInfo:
         """Read the form kept in the manifest; ValueError says which value cannot be."""
-        found = checked(item, _FORM, where)
+        found = fitting(item, _FORM, where)
         least = found["rows"] * ROW_BYTES + found["nnz"] * (4 + int(found["values"][-2:]) // 8)
         if found["bytes"] < least or found["positives"] > found["rows"]:
             raise ValueError(f"{where} has other numbers than a shard can have")
@@ -65,13 +65,13 @@ def _hexadecimal(digits: int) -> Must:
 
 _FORM: Form = {
     "name": Must(lambda value: type(value) is str and is_shard_name(value), "the name of a shard"),
-    "rows": whole(1, 2**31 - 2),
-    "nnz": whole(0, 2**31 - 1),
-    "bytes": whole(1, LARGEST),
-    "values": one_of("float32", "float64"),
-    "positives": whole(0, 2**31 - 2),
+    "rows": whole_between(1, 2**31 - 2),
+    "nnz": whole_between(0, 2**31 - 1),
+    "bytes": whole_between(1, LARGEST),
+    "values": one_among("float32", "float64"),
+    "positives": whole_between(0, 2**31 - 2),
     "sha256": _hexadecimal(64),
-    "modified": whole(-LARGEST, LARGEST),
+    "modified": whole_between(-LARGEST, LARGEST),
     "digest": _hexadecimal(32),
 }
 

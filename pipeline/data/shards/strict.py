@@ -39,19 +39,19 @@ UNICODE = Must(is_unicode, "Unicode text")
 FLAG = Must(lambda value: type(value) is bool, "true or false")
 
 
-def whole(low: int, high: int) -> Must:
+def whole_between(low: int, high: int) -> Must:
     """Return the demand for a whole number within a range."""
     return Must(lambda value: type(value) is int and low <= value <= high, f"a whole number from {low} to {high}")
 
 
-def number(low: float, high: float) -> Must:
+def number_between(low: float, high: float) -> Must:
     """Return the demand for a number within a range; nan is in none."""
     return Must(
         lambda value: type(value) in (int, float) and low <= value <= high, f"a number from {low:g} to {high:g}"
     )
 
 
-def one_of(*choices: object) -> Must:
+def one_among(*choices: object) -> Must:
     """Return the demand for one of a few values, of the same type."""
     known = {(type(choice), choice) for choice in choices}
     said = " or ".join("null" if choice is None else str(choice) for choice in choices)
@@ -73,18 +73,18 @@ def list_of(each: Must, or_none: bool = False, filled: bool = False) -> Must:
 OBJECT = Must(lambda value: type(value) is dict, "an object")
 
 
-def checked(item: Any, form: Form, where: str = "", more: bool = False) -> dict[str, Any]:
+def fitting(item: Any, form: Form, where: str = "", more: bool = False) -> dict[str, Any]:
     """Return an object whose values fit the form, or raise ValueError naming the one that does not.
 
     ``more`` allows keys that the form does not have.
     """
     if type(item) is not dict:
-        raise ValueError(f"{where or 'it'} is {shown(item)}, not an object")
+        raise ValueError(f"{where or 'it'} is {as_json(item)}, not an object")
     for key, must in form.items():
         if key not in item:
             raise ValueError(f"{_named(where, key)} is not there")
         if not must.fits(item[key]):
-            raise ValueError(f"{_named(where, key)} is {shown(item[key])}, not {must.said}")
+            raise ValueError(f"{_named(where, key)} is {as_json(item[key])}, not {must.said}")
     if not more and len(item) > len(form):
         raise ValueError(f"{_named(where, min(set(item) - set(form)))} has no meaning")
     return item
@@ -95,7 +95,7 @@ def loads(content: bytes) -> Any:
     return json.loads(content.decode("utf-8"), parse_constant=_refuse)
 
 
-def shown(value: Any) -> str:
+def as_json(value: Any) -> str:
     """Return a value as it stands in JSON, in one line that is not long."""
     try:
         text = json.dumps(value)
@@ -105,7 +105,7 @@ def shown(value: Any) -> str:
 
 
 def _named(where: str, key: str) -> str:
-    name = key if key.isidentifier() else shown(key)
+    name = key if key.isidentifier() else as_json(key)
     return f"{where}.{name}" if where else name
 
 

@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import fsspec
-
 from pipeline.errors import DatasetError, SieveError
 from pipeline.redact import redacted
 
@@ -31,21 +29,28 @@ def is_url(path: str) -> bool:
     return "://" in path
 
 
-def located(path: str) -> Store | Path:
+def file_system(url: str) -> tuple[Any, str]:
+    """Return the file system behind a URL, and the path in it."""
+    import fsspec  # noqa: PLC0415 - slow to import, and most data are here
+
+    return fsspec.core.url_to_fs(url)
+
+
+def located(path: str) -> RemoteStore | Path:
     """Return what a path or URL names: a store, or a directory of this machine (``file://`` is one)."""
     if not is_url(path):
         return Path(path).absolute()
-    store = Store(path)
+    store = RemoteStore(path)
     return Path(store.inner) if "file" in store.protocols else store
 
 
-class Store:
+class RemoteStore:
     """A directory of objects behind a URL; as text it is the URL for people, without credentials."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
         with reached(url):
-            self.fs, inner = fsspec.core.url_to_fs(self.url)
+            self.fs, inner = file_system(self.url)
         self.fs.invalidate_cache()  # others may have written there since this process looked
         self.inner = str(inner).rstrip("/")
         self.protocols = (self.fs.protocol,) if isinstance(self.fs.protocol, str) else tuple(self.fs.protocol)

@@ -13,7 +13,7 @@ from pipeline.data.shards.manifest import MANIFEST, Manifest, parse_manifest
 from pipeline.data.shards.mapping import AlteredError, read_shard, wants_checksums
 from pipeline.data.shards.rows import Rows
 from pipeline.data.shards.shard import ShardInfo
-from pipeline.data.stores.located import Store
+from pipeline.data.stores.located import RemoteStore
 from pipeline.data.stores.shard_cache import brought, remove
 from pipeline.errors import DatasetError
 from pipeline.redact import redacted
@@ -60,7 +60,7 @@ class RemoteShard:
             return read_shard(str(path), self.n_features, self.sha256 if self.compared else "", used=True)
 
 
-def remote_manifest(store: Store) -> Manifest | None:
+def remote_manifest(store: RemoteStore) -> Manifest | None:
     """Return the manifest behind a URL; None if there is none."""
     content = store.read(MANIFEST)
     if content is None:
@@ -68,7 +68,7 @@ def remote_manifest(store: Store) -> Manifest | None:
     return parse_manifest(content, store.address(MANIFEST))
 
 
-def open_remote(store: Store, full_check: bool = False) -> tuple[Manifest, tuple[RemoteShard, ...]]:
+def open_remote(store: RemoteStore, full_check: bool = False) -> tuple[Manifest, tuple[RemoteShard, ...]]:
     """Read the manifest and check that every shard is there with its size, by one listing where there are such.
 
     ``full_check`` reads every shard and compares its checksum, too.
@@ -91,7 +91,7 @@ def open_remote(store: Store, full_check: bool = False) -> tuple[Manifest, tuple
     return manifest, tuple(shards)
 
 
-def check_sizes(store: Store, shards: tuple[ShardInfo, ...]) -> None:
+def check_sizes(store: RemoteStore, shards: tuple[ShardInfo, ...]) -> None:
     """Raise DatasetError, naming the object, if a shard is missing or has another size."""
     listed = store.sizes()
     with ThreadPoolExecutor(REQUESTS) as pool:
@@ -100,7 +100,7 @@ def check_sizes(store: Store, shards: tuple[ShardInfo, ...]) -> None:
             pass
 
 
-def _check_size(store: Store, info: ShardInfo, listed: int | None) -> None:
+def _check_size(store: RemoteStore, info: ShardInfo, listed: int | None) -> None:
     size = store.size(info.name) if listed is None else listed
     remedy = "copy the data set there again: svmsieve datasets copy DIR URL --overwrite"
     if size is None:
@@ -109,7 +109,7 @@ def _check_size(store: Store, info: ShardInfo, listed: int | None) -> None:
         raise DatasetError(f"{store.address(info.name)}: has {size} bytes instead of {info.bytes}; {remedy}")
 
 
-def _check_content(store: Store, info: ShardInfo) -> None:
+def _check_content(store: RemoteStore, info: ShardInfo) -> None:
     digest = hashlib.sha256()
     for piece in store.pieces(info.name, info.bytes):
         digest.update(piece)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pipeline.data.registry.fetch import cache_directory
 from pipeline.data.shards.mapping import forget_maps
-from pipeline.data.stores.located import Store
+from pipeline.data.stores.located import RemoteStore
 from pipeline.errors import DatasetError, SpecError
 from pipeline.files import one_line, private_folder, waiting_for
 from pipeline.sizes import bytes_of
@@ -53,7 +53,7 @@ def brought(directory: str, name: str, size: int, sha256: str) -> Iterator[Path]
                     held.enter_context(_kept(folder))
                     if not _used(target, size):
                         held.close()
-                        with _downloaded(Store(directory), name, size, target) as part:
+                        with _downloaded(RemoteStore(directory), name, size, target) as part:
                             held.enter_context(_kept(folder))
                             part.replace(target)
         yield target
@@ -82,7 +82,7 @@ def _used(target: Path, size: int) -> bool:
 
 
 @contextmanager
-def _downloaded(store: Store, name: str, size: int, target: Path) -> Iterator[Path]:
+def _downloaded(store: RemoteStore, name: str, size: int, target: Path) -> Iterator[Path]:
     """Yield a file with the content of the object, checked, for the caller to give it its name."""
     part = target.with_name(f"{target.stem}.{size}.{uuid.uuid4().hex[:8]}.part")
     forget_maps()  # room is made by removing files, and a file that is mapped keeps its room

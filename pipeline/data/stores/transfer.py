@@ -21,7 +21,7 @@ from pipeline.data.shards.directory import new_directory
 from pipeline.data.shards.manifest import MANIFEST, Manifest
 from pipeline.data.shards.mapping import prove_shard
 from pipeline.data.shards.shard import ShardInfo, is_shard_name, shard_name
-from pipeline.data.stores.located import Store, located
+from pipeline.data.stores.located import RemoteStore, located
 from pipeline.data.stores.remote import REQUESTS, check_sizes, open_remote, remote_manifest
 from pipeline.data.stores.shard_cache import brought
 from pipeline.errors import DatasetError
@@ -49,7 +49,7 @@ def copy_shards(
     """
     manifest, file_of = _opened(source)
     place = located(target)
-    if isinstance(place, Store):
+    if isinstance(place, RemoteStore):
         return _copy_to_store(manifest, file_of, place, overwrite, prune, listen)
     return _copy_to_directory(manifest, file_of, place, overwrite, listen)
 
@@ -72,7 +72,7 @@ def _proved(directory: Path, info: ShardInfo) -> Iterator[Path]:
 def _copy_to_store(
     manifest: Manifest,
     file_of: FileOf,
-    store: Store,
+    store: RemoteStore,
     overwrite: bool,
     prune: bool,
     listen: Listener,
@@ -116,7 +116,7 @@ def _there(info: ShardInfo) -> ShardInfo:
     return replace(info, name=shard_name(int(info.sha256[:15], 16)), modified=0)
 
 
-def _send(store: Store, file_of: FileOf, info: ShardInfo, new: ShardInfo) -> ShardInfo:
+def _send(store: RemoteStore, file_of: FileOf, info: ShardInfo, new: ShardInfo) -> ShardInfo:
     with file_of(info) as file:
         store.patiently(new.name, lambda: store.fs.put_file(str(file), store.path(new.name)))
     return new

@@ -1,4 +1,4 @@
-"""The problem: the linear SVM with hinge loss, per-row costs, and its dual.
+"""The problem by its definition, rows in memory: the linear SVM with hinge loss, per-row costs, and its dual.
 
 For rows z_i = y_i x_i with costs c_i > 0 and a regularisation C > 0
 
@@ -20,7 +20,7 @@ Matrix: TypeAlias = Any
 """A SciPy sparse matrix (which carries no types) or a dense array."""
 
 
-def rows_of(x: Matrix, labels: np.ndarray) -> Matrix:
+def signed(x: Matrix, labels: np.ndarray) -> Matrix:
     """Return z with rows z_i = y_i x_i."""
     if sp.issparse(x):
         return sp.csr_array(x.multiply(np.asarray(labels, dtype=np.float64)[:, None]))
@@ -64,11 +64,3 @@ def primal(w: np.ndarray, f: np.ndarray, costs: np.ndarray, c: float) -> float:
 def dual(alpha: np.ndarray, w_alpha: np.ndarray) -> float:
     """Return D_C(alpha); it depends on C only through the box that alpha must lie in."""
     return float(np.sum(alpha)) - float(w_alpha @ w_alpha) / 2
-
-
-def check_feasible(alpha: np.ndarray, costs: np.ndarray, c: float) -> None:
-    """Raise ValueError unless 0 <= alpha_i <= C c_i: an infeasible alpha certifies nothing."""
-    outside = np.flatnonzero(~((alpha >= 0) & (alpha <= c * costs)))
-    if outside.size:
-        i = int(outside[0])
-        raise ValueError(f"alpha[{i}] = {alpha[i]:.17g} is outside [0, {c * costs[i]:.17g}]; clip it before certifying")

@@ -7,8 +7,8 @@ Neither is best everywhere (relative gap 1e-4; tests/bench/solvers.py prints the
   3 s; a9a at 10^7 C_min: 0.08 s, dcd more than 3 s);
 - small C: dcd needs a handful of sweeps (a9a at 10 C_min: 0.007 s against 0.03 s).
 
-So dcd goes first: its early sweeps are the cheapest progress there is. After every few sweeps two costs are predicted:
-dcd's, from the rate at which its gap has fallen lately, and newton's (see ``costs``). dcd goes on until, after 6 % of
+So dcd goes first: its early sweeps are the cheapest progress there is. After every few sweeps two times are predicted:
+dcd's, from the rate at which its gap has fallen lately, and newton's (see ``timing``). dcd goes on until, after 6 % of
 newton's cost (FIRST_LOOK), it would need twice as long (PROMISE); or, after one and a half times that cost (PATIENCE),
 still half as long. It is given more time where newton may need conjugate gradients, whose steps nobody can count
 beforehand (news20 at 10^7 C_min: the gap stands still at first while the dual climbs, yet dcd is done long before
@@ -19,7 +19,7 @@ PROMISE of 1.5 to 3 and PATIENCE of 1.5 to 2 do about as well; what is lost else
 done. Over 72 solves on data the rule had not seen, 68 took at most 1.3 times the faster solver alone (then dna_scale_t
 made it count the lowest estimate, not the last).
 
-Costs are counted in operations, not read from a clock: the same problem takes the same way, to the bit, however busy
+Time is counted in operations, not read from a clock: the same problem takes the same way, to the bit, however busy
 the machine is.
 """
 
@@ -30,45 +30,20 @@ import time
 
 import numpy as np
 
-from pipeline.errors import SolverError
+from pipeline.solve.contract import Solver
 from pipeline.solve.dcd import Descent, solve_dcd
-from pipeline.solve.liblinear import solve_liblinear
-from pipeline.solve.newton import solve_newton
+from pipeline.solve.newton import newton_bytes, solve_newton
 from pipeline.solve.newton_system import DIRECT_SIZE
 from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import mean_square
 from pipeline.solve.timing import descent_seconds, newton_seconds
-from pipeline.spec import SOLVERS
 
-FIRST_LOOK, FIRST_LOOK_AT_CG, FEWEST_BURSTS, PROMISE, PATIENCE, PROGRESS = 0.06, 0.3, 3, 2.0, 1.5, 0.1
-
-
-def solve(
-    problem: ReducedProblem,
-    start: np.ndarray | None = None,
-    target_gap: float = 0.0,
-    solver: str = "auto",
-    seconds: float = math.inf,
-    ray: bool = True,
-) -> Solution:
-    """Solve by the named solver; what ``liblinear`` leaves is finished by ``auto``, from the better of two alphas.
-
-    Without ``ray`` dcd's answer is always w_alpha.
-    """
-    if solver == "dcd":
-        return solve_dcd(problem, start, target_gap, seconds, ray=ray)
-    if solver == "newton":
-        return solve_newton(problem, start, target_gap, seconds)
-    if solver == "liblinear":
-        first = solve_liblinear(problem, target_gap)
-        if first.converged:
-            return first
-        own = problem.feasible(start)
-        worse = problem.gap(problem.combine(first.alpha), first.alpha) > problem.gap(problem.combine(own), own)
-        return solve_auto(problem, own if worse else first.alpha, target_gap, seconds, ray)
-    if solver == "auto":
-        return solve_auto(problem, start, target_gap, seconds, ray)
-    raise SolverError(f"unknown solver {solver!r}; there are {', '.join(SOLVERS)}")
+# Chosen by replaying some 200 recorded solves (see above); ``python -m tests.bench.choices`` halves and doubles them:
+FIRST_LOOK, FIRST_LOOK_AT_CG, PROMISE, PATIENCE = 0.06, 0.3, 2.0, 1.5
+# Plain choices:
+FEWEST_BURSTS = 3  # before a rate is believed
+PROGRESS = 0.1  # of the gap at the start: only a dcd that got so far leaves alphas that are worth starting from
+LAST_SWEEPS = 100_000  # where newton has given up, too: minutes, not for ever
 
 
 def solve_auto(
@@ -76,18 +51,17 @@ def solve_auto(
     start: np.ndarray | None = None,
     target_gap: float = 0.0,
     seconds: float = math.inf,
-    ray: bool = True,
 ) -> Solution:
     """Solve to an absolute gap by whichever solver promises to be there first, changing over on the way."""
     deadline = time.monotonic() + seconds
-    first, begin = _watched_descent(problem, problem.feasible(start), target_gap, deadline, ray)
+    first, begin = _watched_descent(problem, problem.feasible(start), target_gap, deadline)
     if first.outcome in ("converged", "failed") or time.monotonic() > deadline:
         return first
     second = solve_newton(problem, begin, target_gap, deadline - time.monotonic())
     best = _better(first, second)
     if best.converged or time.monotonic() > deadline:
         return best
-    third = solve_dcd(problem, best.alpha, target_gap, deadline - time.monotonic(), most_sweeps=100_000, ray=ray)
+    third = solve_dcd(problem, best.alpha, target_gap, deadline - time.monotonic(), most_sweeps=LAST_SWEEPS)
     return _better(best, third)
 
 
@@ -96,14 +70,14 @@ def _better(one: Solution, two: Solution) -> Solution:
 
 
 def _watched_descent(
-    problem: ReducedProblem, alpha: np.ndarray, target: float, deadline: float, ray: bool
+    problem: ReducedProblem, alpha: np.ndarray, target: float, deadline: float
 ) -> tuple[Solution, np.ndarray]:
     """Run dcd until it has converged or newton promises to be faster; return what it found and where newton starts.
 
     That is where dcd started, unless the gap has fallen: many sweeps at a large C that hardly move w leave alphas that
     take newton longer than none (a9a at 10^7 C_min: by a third).
     """
-    run = Descent(problem, alpha, shrink=True, seed=0, ray=ray)
+    run = Descent(problem, alpha, shrink=True, seed=0)
     look = FIRST_LOOK_AT_CG if min(problem.z.shape) > DIRECT_SIZE else FIRST_LOOK
     scale = 0.0  # until newton at its fewest steps comes near: it takes a pass over all values
     found = run.judged(target)
@@ -141,3 +115,24 @@ def _remaining(history: list[tuple[float, float]], target: float) -> float:
     if now <= then or gap >= before or target <= 0.0:
         return math.inf
     return (now - then) * math.log(gap / target) / math.log(before / gap)
+
+
+class Auto(Solver):
+    """dcd first, newton where that promises to be faster."""
+
+    name = "auto"
+
+    def bytes_beside(self, problem: ReducedProblem, held: int) -> int:
+        """Count newton's copies, whether or not it will come to them."""
+        del problem
+        return newton_bytes(held)
+
+    def run(
+        self, problem: ReducedProblem, start: np.ndarray | None, target_gap: float, shrink: bool = True
+    ) -> Solution:
+        """Solve; dcd always shrinks here, as the choice was fitted to that."""
+        del shrink
+        return solve_auto(problem, start, target_gap)
+
+
+SOLVER = Auto()

@@ -1,0 +1,3 @@
+"""The names of the formats, for whoever asks which there are and reads none."""
+
+FORMATS = ("auto", "svmlight", "parquet", "npz", "csv")

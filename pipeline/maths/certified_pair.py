@@ -1,0 +1,72 @@
+"""A pair (w, alpha) with its certificate, as far as rules need it: inner products and sums, no vector.
+
+It is what a step of the path leaves behind and what the next one refers to (the paper's reference at C_ref): any w and
+any feasible alpha, however far from the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from pipeline.maths.ball import Combination, Span, drift_of_sum
+from pipeline.maths.certificate import Certificate, Sums, certify
+from pipeline.maths.rounding import nearest, root, square
+
+
+@dataclass(frozen=True)
+class CertifiedPair:
+    """(w, alpha), feasible at C = ``c``.
+
+    ``w`` and ``w_alpha`` are combinations of the span's vectors. Where the solver keeps w = w_alpha there is a single
+    vector and both are (1,). Where ``signs_cost`` = sum c_i s_i is known, the span's last vector is the signs' one,
+    v = C sum c_i s_i z_i for some s in [0, 1]: see ``rules.bt2``.
+    """
+
+    c: float
+    sums: Sums
+    span: Span
+    w: Combination
+    w_alpha: Combination
+    certificate: Certificate
+    signs_cost: float | None = None
+
+    @cached_property
+    def energies(self) -> tuple[float, float]:
+        """C xi (an upper bound) and sum alpha, in the span's units."""
+        return self.energy(Fraction(self.c) * self.sums.hinge), self.energy(self.sums.alpha)
+
+    def energy(self, q: Fraction) -> float:
+        """Return a square of a length in units."""
+        return nearest(q / Fraction(self.span.unit) ** 2)
+
+    def with_signs(self, v: np.ndarray, others: Sequence[np.ndarray], drift: float, cost: float) -> CertifiedPair:
+        """Return the pair with the signs' vector v in its span, after ``others``; ``drift`` bounds its rounding.
+
+        ``cost`` is sum c_i s_i.
+        """
+        span = self.span.with_vector(v, others, drift)
+        return replace(self, span=span, w=(*self.w, 0.0), w_alpha=(*self.w_alpha, 0.0), signs_cost=cost)
+
+
+def certified_pair(
+    c: float, sums: Sums, w: np.ndarray, w_alpha: np.ndarray | None = None, drift: float | None = None
+) -> CertifiedPair:
+    """Make a pair from its vectors; w_alpha None means that w is sum alpha_i z_i as computed.
+
+    ``drift`` bounds what rounding has done to w_alpha; the default is that of one sum over all rows.
+    """
+    drift = drift_of_sum(nearest(sums.reach), sums.rows) if drift is None else drift
+    own = square(w)
+    energy = own / 2 + Fraction(c) * sums.hinge
+    unit = 2.0 ** ((energy.numerator.bit_length() - energy.denominator.bit_length()) // 2) if energy > 0 else 1.0
+    if w_alpha is None:
+        found = certify(c, sums, own, w.size, drift)
+        return CertifiedPair(c, sums, Span.of([w], [drift], unit), (1.0,), (1.0,), found)
+    apart = w - w_alpha
+    found = certify(c, sums, own, w.size, drift + root(square(apart)) * (1 + 1e-12))
+    return CertifiedPair(c, sums, Span.of([w, w_alpha], [0.0, drift], unit), (1.0, 0.0), (0.0, 1.0), found)

@@ -1,0 +1,38 @@
+"""The region a rule proves to hold w*: no ball, one ball, or the intersection of two; bounds for any rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.maths.ball import Ball, Span, ball_bounds
+from pipeline.maths.intersection import intersection_bounds
+
+
+@dataclass(frozen=True)
+class Region:
+    """w* lies in every ball of ``balls``; their centres are combinations of the span's vectors."""
+
+    balls: tuple[Ball, ...]
+    span: Span
+
+    @property
+    def radius(self) -> float:
+        """The first ball's radius, as a length."""
+        return self.balls[0].radius * self.span.unit
+
+    def bounds(
+        self, products: Sequence[np.ndarray], norms: np.ndarray, lengths: np.ndarray, sharp: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper bounds of z_i . w* from the rows' products with the span's vectors.
+
+        The same verdicts follow from bounds that are not ``sharp``, sooner.
+        """
+        if not self.balls:
+            return np.full(norms.size, -np.inf), np.full(norms.size, np.inf)
+        if len(self.balls) == 1:
+            return ball_bounds(self.balls[0], products, norms, lengths, self.span.unit)
+        one, two = self.balls
+        return intersection_bounds(one, two, self.span, products, norms, lengths, sharp)

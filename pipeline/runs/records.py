@@ -1,0 +1,161 @@
+"""A run's records: a line of steps.jsonl as a ``StepRecord``, run.json as a ``RunHeader``.
+
+Keys on disk are those that other programs rely on; an attribute has the name of its key (but ``model_digest``, which is
+``model`` there: a step's ``model`` is the model itself). From version 3 on every key is there, and what is missing is
+null; older files leave such keys out. Both are read alike: what is missing is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pipeline.runs.chain import CHAIN, MODEL, SEAL, foundation, sealed
+from pipeline.runs.checks import check_header
+from pipeline.runs.data_record import DataRecord
+from pipeline.spec import PathSpec
+
+FORMAT, VERSION = "svmsieve-run", 3
+# 2: primal, dual and relative_gap are bounds in exact arithmetic, steps are chained; 3: null for what is missing
+READABLE = (1, 2, 3)
+Scores = dict[str, float | None]  # by the names in SCORES; None where a score is not defined (a class is missing)
+DIGEST = "model_digest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRecord:
+    """What steps.jsonl says of a finished step."""
+
+    step: int = 0
+    """The number of the step, from 0; whoever writes the line gives it."""
+    c: float
+    """The C of the model."""
+    c_ref: float
+    """The C of the model that the step started from."""
+    rule: str
+    """The screening rule."""
+    solver: str
+    """The solver that most rounds were solved by, or "closed form"."""
+    n_rows: int
+    """How many rows were trained on."""
+    screened_zero: int
+    """How many rows were proven to have alpha = 0 before the solve."""
+    screened_upper: int
+    """How many rows were proven to have alpha at its bound before the solve."""
+    survivors: int
+    """How many rows were left undecided before the solve."""
+    working_set: int
+    """How many rows were solved for, at most, in one round."""
+    rounds: int | None = None
+    """How often the step solved and certified; 0 for the closed form."""
+    passes: float
+    """How often the data were read, rows that were gathered counted by their nonzeros."""
+    primal: float
+    """The primal value over all rows; from version 2 on an upper bound of it."""
+    dual: float
+    """The dual value over all rows; from version 2 on a lower bound of it."""
+    relative_gap: float
+    """(primal - dual)/primal, at most the run's ``tol``."""
+    n_free: int
+    """How many rows have an alpha strictly inside their box."""
+    n_upper: int
+    """How many rows have their alpha at its bound."""
+    drift: float
+    """A bound of how far rounding has moved the stored w_alpha from sum alpha_i z_i."""
+    theta: float
+    """How wide the band of rows that may move is taken by the next step (see ``Outlook``)."""
+    error: float | None
+    """How far margins near 1 were, on average, from where the step expected them; None if there were none."""
+    scores: Scores | None = None
+    """Scores on rows left out of training, or on validation data; None if nothing was scored."""
+    seconds: dict[str, float]
+    """What the step took: screen, gather, solve, certify, total."""
+    model_digest: str | None = None
+    """The SHA-256 of the model file; None in a run without a chain."""
+    chain: str | None = None
+    """The chain so far (see ``chain``); None in a run without one."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the line. Without a chain there is no word of it."""
+        names = [each.name for each in fields(StepRecord)]
+        item = {MODEL if name == DIGEST else name: getattr(self, name) for name in names}
+        return {name: value for name, value in item.items() if name not in (MODEL, CHAIN) or value is not None}
+
+
+def step_fields(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a StepRecord, given a line that has been checked (``checks.check_step``)."""
+    keys = {each.name: MODEL if each.name == DIGEST else each.name for each in fields(StepRecord)}
+    return {name: item.get(key) for name, key in keys.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunHeader:
+    """What run.json says of a run."""
+
+    version: int
+    """The version of the run directory's format."""
+    status: str
+    """``running`` or ``finished``."""
+    spec: PathSpec
+    """The settings."""
+    data: DataRecord
+    """The data."""
+    versions: dict[str, str]
+    """The versions that can change a run's bits, by package."""
+    c_min: float | None
+    """C_min; None if it is not known yet, or if the rows sum to zero and there is none."""
+    class_weights: tuple[float, float] | None
+    """What the costs of negative and positive rows were multiplied by; None if that is not known yet."""
+    n_steps: int | None
+    """How many steps a finished run has."""
+    best_step: int | None
+    """The number of the step with the best score in a finished run; None if nothing was scored."""
+    cv_scores: list[Scores] | None
+    """The mean scores of the folds by step, once all folds are finished."""
+    peak_memory: int | None
+    """The most memory that a finished run held, in bytes."""
+    seconds: float | None
+    """What a finished run took."""
+    chain: str | None
+    """The end of the chain of steps; None in a run without one."""
+    seal: str | None
+    """The seal of run.json; None in runs of before it was sealed."""
+    _item: dict[str, Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
+        """Return that of a run that begins now."""
+        missing = ("c_min", "class_weights", "n_steps", "best_step", "cv_scores", "peak_memory", "seconds")
+        item: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
+        item |= {"spec": spec.to_json(), "data": data.to_json(), "versions": versions} | dict.fromkeys(missing)
+        return cls.from_json(sealed(item | {CHAIN: foundation(item)}))
+
+    @classmethod
+    def from_json(cls, item: dict[str, Any]) -> RunHeader:
+        """Read run.json, of any version that is READABLE; raise ValueError or LookupError if it is damaged."""
+        check_header(item)
+        weights = item.get("class_weights")
+        names = ("c_min", "n_steps", "best_step", "cv_scores", "peak_memory", "seconds", CHAIN, SEAL)
+        return cls(
+            version=item["version"],
+            status=item["status"],
+            spec=PathSpec.from_json(item["spec"]),
+            data=DataRecord.from_json(item["data"]),
+            versions=item.get("versions") or {},
+            class_weights=None if weights is None else (weights[0], weights[1]),
+            **{name: item.get(name) for name in names},
+            _item=item,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return run.json as it is on disk, to the key: chain and seal stand on that."""
+        return dict(self._item)
+
+    def changed(self, **items: Any) -> RunHeader:
+        """Return it with some keys changed, and sealed again."""
+        return self.from_json(sealed(self._item | items))
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all steps are there; folds may still be missing."""
+        return self.status == "finished"

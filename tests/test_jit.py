@@ -1,0 +1,190 @@
+"""Compiled kernels: the cache notices every change that matters, and a long wait is announced, once, to who listens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from pipeline import kernel_cache
+from pipeline.data.shards import digest
+from pipeline.data.shards.rows import Rows
+from pipeline.events import Note, announce, listening
+from pipeline.jit import kernel
+from pipeline.kernel_cache import NoCache, stamp_of
+from pipeline.maths import csr
+
+HELPER = """
+from pipeline.jit import inline
+{above}
+@inline
+def changed(x):
+    return x + {term}
+"""
+KERNEL = """
+from helper import changed
+from numbers_apart import FACTOR
+from pipeline.jit import inline, kernel
+
+@kernel
+def run(x):
+    return FACTOR * below(x)
+
+@inline
+def below(x):
+    return changed(x)
+
+print(run(1), run._cache_hits.total())
+"""
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """Run a kernel of these sources in a process of its own: its result, and how often the cache knew it."""
+
+    def run(term=1, factor=1, above=""):
+        (tmp_path / "helper.py").write_text(HELPER.format(term=term, above=above))
+        (tmp_path / "numbers_apart.py").write_text(f"FACTOR = {factor}\n")
+        (tmp_path / "program.py").write_text(KERNEL)
+        places = os.pathsep.join([str(tmp_path), *sys.path])
+        environment = os.environ | {"PYTHONPATH": places, "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
+        command = [sys.executable, "-c", "import program"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        return tuple(int(word) for word in done.stdout.split())
+
+    return run
+
+
+def test_the_cache_notices_a_helper_of_another_file_that_changed(ran):
+    assert ran(term=1) == (2, 0)
+    assert ran(term=1) == (2, 1)
+    assert ran(term=2) == (3, 0)
+    assert ran(term=2) == (3, 1)
+
+
+def test_the_cache_notices_a_number_of_another_file_that_changed(ran):
+    assert ran(factor=1) == (2, 0)
+    assert ran(factor=5) == (10, 0)
+
+
+def test_the_cache_keeps_what_a_remark_in_a_helper_does_not_change(ran):
+    assert ran() == (2, 0)
+    assert ran(above="# a remark, and the helper a few lines further down\n\n") == (2, 1)
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), (2, 1), np.array([2])])
+def test_the_stamp_tells_numbers_apart(value):
+    def made(number):
+        exec("def f(x):\n    return x + N", space := {"N": number})  # noqa: S102
+        return stamp_of(space["f"])
+
+    assert made(value) == made(value)
+    others = [made(other) for other in (1, 3.0, np.float64(2), (2, 2), np.array([2, 2]))]
+    assert made(value) not in others
+
+
+def test_the_stamp_looks_into_modules_of_ours():
+    module = ModuleType("pipeline.apart")
+
+    def made(number):
+        module.number = number
+        exec("def f(x):\n    return x + module.number", space := {"module": module})  # noqa: S102
+        return stamp_of(space["f"])
+
+    assert made(1) == made(1) != made(2)
+
+
+class Heard(list):
+    """A listener that keeps what it hears."""
+
+    def __call__(self, event):
+        self.append(event)
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """A process that has compiled for long enough, and said nothing of it."""
+    monkeypatch.setattr(kernel_cache._Silence, "over", False)
+    monkeypatch.setattr(kernel_cache._Silence, "seconds", kernel_cache.SILENT_SECONDS)
+
+
+def some_kernel():
+    """A kernel that nobody has compiled, in memory."""
+
+    @kernel
+    def add(x, y):
+        return x + y
+
+    add._cache = NoCache()
+    return add
+
+
+def test_compiling_is_said_once_and_to_listeners_only(fresh, capsys):
+    add, heard = some_kernel(), Heard()
+    add(1, 2)  # nobody listens: it stays to be said
+    with listening(heard):
+        add(1.0, 2)
+        add(1.0, 2.0)
+    add(1j, 2)
+    assert heard == [Note(kernel_cache.ALWAYS)]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_kernel_or_two_are_not_worth_a_line(fresh, monkeypatch):
+    monkeypatch.setattr(kernel_cache._Silence, "seconds", 0.0)
+    add, heard = some_kernel(), Heard()
+    with listening(heard):
+        add(1, 2)
+        assert heard == []
+        spent = kernel_cache._Silence.seconds
+        assert spent > 0.0
+        monkeypatch.setattr(kernel_cache, "SILENT_SECONDS", spent)
+        add(1.0, 2)
+    assert heard == [Note(kernel_cache.ALWAYS)]
+
+
+def test_who_stopped_listening_hears_no_more():
+    heard = Heard()
+    with listening(heard):
+        assert announce(Note("one"))
+    assert not announce(Note("two"))
+    assert heard == [Note("one")]
+
+
+def test_a_first_use_says_that_it_compiles_and_the_second_does_not(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    code = "from pipeline.cli import main; main()"
+
+    def said(*words):
+        command = [sys.executable, "-c", code, "path", "breast_cancer", "--grid", "0.01,1", "--out", *words]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return [line for line in done.stderr.splitlines() if line.startswith("compiling")]
+
+    assert said("a", "--workers", "2") == [kernel_cache.ONCE]
+    assert said("b", "--workers", "2") == []
+
+
+def test_rows_of_a_file_and_rows_made_here_are_one_type_to_a_kernel():
+    indptr, indices, values = np.array([0, 2, 3], np.int32), np.array([0, 1, 1], np.int32), np.array([1.0, 2.0, 3.0])
+    made = Rows(indptr, indices, values, np.array([1, -1], np.int8), np.ones(2), np.array([5.0**0.5, 3.0]), 2)
+    read = replace(made, **{name: array.copy() for name, array in vars(made).items() if name != "n_features"})
+    for name, array in vars(read).items():
+        if name != "n_features":
+            array.flags.writeable = False
+    kernels = (csr._row_products, csr._present, csr._collect, digest._hashes)
+    found = []
+    for rows in (read, made):
+        arrays = rows.indptr, rows.indices, rows.values
+        total = csr.weighted_sum(*arrays, np.ones(2), 2)
+        margins = csr.margins(*arrays, rows.labels, np.ones(2))
+        results = [margins.tolist(), total.index.tolist(), total.value.tolist(), digest.row_hashes(rows).tolist()]
+        found.append((results, [len(kernel.signatures) for kernel in kernels]))
+    assert found[0] == found[1]
+    assert all(array.flags.writeable for name, array in vars(made).items() if name != "n_features")
