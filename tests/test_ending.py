@@ -33,7 +33,7 @@ def hang(*_):
 main(sys.argv[2:])
 """
 IN_A_POOL = """
-from pipeline.data.ingest.ingest import ingest as place
+from pipeline.data.ingest import ingest as place
 def wait(pool, *_, **__):
     future = pool.submit(hang)
     os.write(1, b"x")  # interrupted within submit, nobody would wait for the thread
@@ -42,7 +42,7 @@ place.in_order = wait
 """
 IN_COMPILED_CODE = """
 import ctypes
-from pipeline.data.ingest.ingest import ingest as place
+from pipeline.data.ingest import ingest as place
 def wait(*_, **__):
     os.write(1, b"x")
     ctypes.CDLL(None).pause()  # and again after every signal, as C code does that does not look at them

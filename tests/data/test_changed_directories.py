@@ -174,7 +174,7 @@ def test_where_a_data_set_grows_nobody_else_has_put_a_folder(out, tmp_path):
 
 
 def test_a_data_set_grows_in_a_private_folder_and_has_the_usual_permissions(tmp_path, out, monkeypatch):
-    from pipeline.data.ingest.ingest import ingest as module  # noqa: PLC0415
+    from pipeline.data.ingest import ingest as module  # noqa: PLC0415
 
     seen, write = [], module.write_shard
 
