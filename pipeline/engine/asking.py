@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar
 
 from distributed import Client
+from distributed.comm import CommClosedError
 
 from pipeline.errors import EngineError
 
@@ -28,6 +29,8 @@ def ask(client: Client, question: Callable[[], Awaitable[T]]) -> T:
     """Return what an awaitable of the client's gives; raise SilentError where that takes too long."""
 
     async def asking() -> T:
+        if client.scheduler is None:  # its connection was lost a moment ago; Dask would stumble over that
+            raise CommClosedError("the Dask scheduler is gone")
         return await asyncio.wait_for(question(), SECONDS_TO_ANSWER)
 
     future = asyncio.run_coroutine_threadsafe(asking(), client.loop.asyncio_loop)
