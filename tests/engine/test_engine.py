@@ -281,9 +281,9 @@ def test_a_cluster_worker_unpickles_a_shared_object_once_a_run(engines):
     engine, counts = engines("cluster"), {}
     for passes in (1, 2):
         found = engine.reduce(process_and_unpickled, range(30), chained, Counted())
-        counts[passes] = dict(found)
-        assert len(set(found)) == 4, "of two workers with two runs each"
-    assert all(counts[2][pid] == count + 2 for pid, count in counts[1].items())
+        counts[passes] = {pid: max(count for other, count in found if other == pid) for pid, _ in found}
+    assert len(counts[1]) == 2
+    assert all(counts[2][pid] == count + 2 for pid, count in counts[1].items()), "of two runs each"
 
 
 @pytest.mark.parametrize("name", ["processes-2", "cluster"])
