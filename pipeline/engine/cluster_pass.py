@@ -21,8 +21,8 @@ from distributed.comm import CommClosedError
 
 from pipeline.engine.asking import ask
 from pipeline.engine.cluster import AGAIN, Awaited, Cluster, LeftError, NoWorkersError, PausedError
-from pipeline.engine.on_worker import REMEDY, TOPIC, perform, touch
-from pipeline.engine.sharing import in_memory
+from pipeline.engine.on_worker import REMEDY, TOPIC, copied, perform, touch
+from pipeline.engine.sharing import MappedArray, in_memory
 from pipeline.errors import EngineError, SieveError
 
 REPEATS, DEATHS_AT_A_SHARD, DEATHS_BY_MEMORY = 20, 8, 3
@@ -37,6 +37,7 @@ class ClusterPass:
         self.name = uuid.uuid4().hex
         self.shared: Sequence[Any] | None = None
         self.slots: list[str] = []
+        self.held: dict[str, Future] = {}
         self.workers: set[str] = set()
         self.under_way: deque[tuple[Future, Awaited[Any]]] = deque()
         self.placed, self.losses = ExitStack(), 0
@@ -80,9 +81,13 @@ class ClusterPass:
 
     def _begun(self, task: Callable[..., Any], item: Any, k: int) -> tuple[Future, Awaited[Any]]:
         """Begin a task, on the worker that had the same run in the pass before if the workers are the same."""
-        where = {"workers": [self.slots[k % len(self.slots)]], "allow_other_workers": True, "pure": False}
-        future = self.client.submit(perform, task, item, self.name, *(self.shared or ()), **where)
+        worker = self.slots[k % len(self.slots)]
+        future = self._submit(worker, perform, task, item, self.name, self.held.get(worker, self.shared))
         return future, self.cluster.fetching(future)
+
+    def _submit(self, worker: str, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Begin a task on a worker, or elsewhere if that is gone."""
+        return self.client.submit(function, *arguments, workers=[worker], allow_other_workers=True, pure=False)
 
     def _expect(self, who: str) -> None:
         """Raise EngineError if a result is from a worker with other versions, or a loss if nobody knows it any more."""
@@ -97,6 +102,9 @@ class ClusterPass:
             awaited.cancel()
             future.release()
         self.under_way.clear()
+        for future in self.held.values():
+            future.release()
+        self.held.clear()
         self.shared = None
         self.placed.close()
 
@@ -108,10 +116,12 @@ class ClusterPass:
         self.slots = [
             worker for turn in range(most) for worker in sorted(workers) if turn < self.cluster.known[worker].threads
         ]
-        if self.cluster.neighbours.all:
-            self.shared = self.placed.enter_context(in_memory(self.values))
-        else:
+        if not self.cluster.neighbours.all:
             self.shared = self._sent(workers)
+            return
+        self.shared = self.placed.enter_context(in_memory(self.values))
+        if any(isinstance(value, MappedArray) for value in self.shared):
+            self.held = {worker: self._submit(worker, copied, self.shared) for worker in workers}
 
     def _sent(self, workers: list[str]) -> list[Future]:
         """Send every object to one worker, and from there to all.
@@ -126,8 +136,7 @@ class ClusterPass:
             raise CommClosedError("a worker left while it was sent an object") from error
         for future in sent:
             self.placed.callback(future.release)
-        here = {"allow_other_workers": True, "pure": False}
-        self.cluster.done([self.client.submit(touch, *sent, workers=[worker], **here) for worker in workers])
+        self.cluster.done([self._submit(worker, touch, *sent) for worker in workers])
         return sent
 
     def _lost(self, loss: BaseException) -> None:
