@@ -26,6 +26,8 @@ R = TypeVar("R")
 
 SOLVE_ON = ("client", "worker")
 WORTH_SHARING = 30_000  # nonzeros: less are done in the time that it takes to wake a thread (about 30 us)
+WORTH_A_RUN = 200_000  # nonzeros: a few times what handing over a result costs; smaller shards go in runs
+RUNS_A_THREAD = 8  # at least, so that no thread waits long for the last
 RUNS_A_WORKER = 2  # where results travel: one is fetched while the next is made, and who joins late finds something
 
 
@@ -80,15 +82,17 @@ class Engine:
         self, task: Callable[..., Any], items: Sequence[Any], shared: tuple[Any, ...], window: int
     ) -> Iterator[Any]:
         """Yield task(item, *shared) in order: in this thread where sharing costs more than it gains."""
-        backend = self.backend
-        if backend.in_process and (len(items) == 1 or nonzeros_of(list(items)) < WORTH_SHARING):
+        backend, size = self.backend, nonzeros_of(list(items))
+        if backend.in_process and (len(items) <= 1 or size < WORTH_SHARING):
             given = [read_only(value) for value in shared]
             return (task(item, *given) for item in items)
         if backend.in_process:
-            return backend.each(task, items, shared, window)
-        lanes = RUNS_A_WORKER * backend.workers
-        count = max(lanes, -(-len(items) * lanes // max(lanes, window))) if items else 0
-        return (result for run in backend.each(_Run(task), runs(items, count), shared, lanes) for result in run)
+            parts = runs(items, max(RUNS_A_THREAD * backend.workers, size // WORTH_A_RUN))
+            ahead = max(1, window * len(parts) // len(items))
+        else:
+            ahead = RUNS_A_WORKER * backend.workers
+            parts = runs(items, max(ahead, -(-len(items) * ahead // max(ahead, window)))) if items else []
+        return (result for run in backend.each(_Run(task), parts, shared, ahead) for result in run)
 
     def close(self) -> None:
         """Give back threads, processes or the connection."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import numpy as np
 import psutil
 from distributed import Scheduler, Worker, get_worker
 
@@ -71,7 +70,7 @@ def copied(shared: Sequence[Any]) -> list[Any]:
 
     Looking rows up in w is twice as quick in memory of one's own, which has large pages.
     """
-    return [np.array(value.get()) if isinstance(value, MappedArray) else value for value in shared]
+    return [value.copied() if isinstance(value, MappedArray) else value for value in shared]
 
 
 @contextmanager

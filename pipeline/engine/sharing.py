@@ -40,6 +40,15 @@ class MappedArray:
             os.close(stream)
         return np.frombuffer(mapped, self.dtype).reshape(self.shape)
 
+    def copied(self) -> np.ndarray:
+        """Read it into memory of this process."""
+        made = np.empty(self.shape, self.dtype)
+        with open(self.path, "rb", buffering=0) as stream:  # noqa: PTH123 - read straight into the array
+            rest = made.view(np.uint8).reshape(-1).data
+            while rest:
+                rest = rest[stream.readinto(rest) :]
+        return made
+
 
 @contextmanager
 def in_memory(values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
@@ -54,13 +63,13 @@ def _placed(value: Any, made: ExitStack) -> Any:
     name = f"svmsieve-{uuid.uuid4().hex}"
     number = os.memfd_create(name)
     made.callback(os.close, number)
+    rest = np.ascontiguousarray(value).view(np.uint8).reshape(-1).data
     try:
-        os.posix_fallocate(number, 0, value.nbytes)  # now: later, memory that is short is a bus error
+        while rest:
+            rest = rest[os.write(number, rest) :]
     except OSError as error:
         problem = f"no memory for {value.nbytes} bytes that worker processes share ({error.strerror or error})"
         raise EngineError(f"{problem}; use threads, or a machine with more") from error
-    with mmap.mmap(number, value.nbytes) as memory:
-        np.copyto(np.frombuffer(memory, value.dtype).reshape(value.shape), value)
     return MappedArray(f"/proc/{os.getpid()}/fd/{number}", name, value.dtype.str, value.shape)
 
 

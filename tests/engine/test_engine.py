@@ -314,10 +314,15 @@ def test_cluster_workers_drop_shared_objects_after_the_pass(engines):
 
 
 def test_no_room_for_the_array_is_an_engine_error(engines, monkeypatch):
-    def full(number, start, size):
-        raise OSError(28, "No space left on device")
+    engines("processes-2").reduce(as_list, range(5), chained)  # its processes are there
+    write = os.write
 
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    def full(number, content):
+        if len(content) == 8000:
+            raise OSError(28, "No space left on device")
+        return write(number, content)
+
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(EngineError, match=r"no memory for 8000 bytes .* \(No space left on device\); use threads"):
         engines("processes-2").reduce(product, range(5), np.concatenate, np.ones(1000), 2.0)
 
