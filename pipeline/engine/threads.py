@@ -1,8 +1,8 @@
 """Threads of this process: hot loops run without the GIL, nothing is copied, and a pass costs no graph.
 
-The threads of a pass take the next item (a shard, or a run of small ones) from one counter until there is none. Measured
-on top of the kernels, for 231 shards of 12,000 nonzeros: 18 microseconds a shard, 7 of them to look the shard up. As
-Dask graphs the same took 1.5 ms a shard.
+The threads of a pass take the next item (a shard, or a run of small ones) from one counter until there is none.
+Measured on top of the kernels, for 231 shards of 12,000 nonzeros: 18 microseconds a shard, 7 of them to look the shard
+up. As Dask graphs the same took 1.5 ms a shard.
 """
 
 from __future__ import annotations
