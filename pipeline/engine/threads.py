@@ -2,7 +2,7 @@
 
 The threads of a pass take the next item (a shard, or a run of small ones) from one counter until there is none.
 Measured on top of the kernels, for 231 shards of 12,000 nonzeros: 18 microseconds a shard, 7 of them to look the shard
-up. As Dask graphs the same took 1.5 ms a shard.
+up. As Dask graphs 5,000 shards of one row took 2.5 s of CPU, half a millisecond each.
 """
 
 from __future__ import annotations
