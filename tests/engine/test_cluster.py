@@ -216,7 +216,13 @@ def test_workers_that_are_paused_are_not_waited_for_for_ever(running, monkeypatc
     for worker in list(running.workers):
         running.kill(worker)
     full = running.add_worker(options=["--memory-limit", "50MB"])
+
+    def statuses(dask_scheduler):
+        return {each.status.name for each in dask_scheduler.workers.values()}
+
     try:
+        with running.client() as client:
+            until(lambda: client.run_on_scheduler(statuses) == {"paused"}, "Dask has not looked at its memory yet")
         expected = r"all workers of the Dask cluster at tls://.* are paused: their memory is"
         with pytest.raises(EngineError, match=expected), Engine(running.address) as engine:
             engine.reduce(process_id, range(3), joined)
