@@ -17,14 +17,8 @@ def projected(engine: Engine, data: Dataset, spec: PathSpec) -> Budget:
     where = engine.backend
     if spec.kernel != "linear":
         largest = max(shard.n_rows for shard in data.shards)
-        return project_kernel(
-            data.n_rows,
-            data.n_features,
-            largest,
-            spec.memory,
-            where.workers,
-            where.in_process or where.name == "processes",
-        )
+        beside = where.in_process or where.name == "processes"  # a cluster's workers have memory of their own
+        return project_kernel(data.n_rows, data.n_features, largest, spec.memory, where.workers, beside)
     processes = where.workers if where.name == "processes" else 0
     projection = project(data.n_rows, data.n_features, spec.memory, where.workers, processes, where.in_process)
     if engine.pinned is not None:
