@@ -6,15 +6,15 @@ linear one, and nothing to distances. With rows z_i = y_i Phi(x_i)
     Q_ij = z_i . z_j = y_i y_j K(x_i, x_j),    |z_i|^2 = K(x_i, x_i) = 1 + B^2 = kappa^2.
 
 Rounding. u = 2^-53; rows have at most L nonzeros. The squares and the product in |x_i|^2 + |x_j|^2 - 2 x_i . x_j are
-sums of at most L terms, so the distance is off by at most (L + 6) u (|x_i| + |x_j|)^2, and exp(-t) by no more than t
-is; the exponent's own rounding is worth u t exp(-t) <= u/e, the exponential's 4 u (``kernel_values``), adding B^2 one
-more. So, as (a + b)^2 <= 2 a^2 + 2 b^2,
+sums of at most L terms, so the distance is off by at most (L + 6) u (|x_i| + |x_j|)^2, and exp(-t) by no more than
+twice what t is (by e - 1 times that up to 1, and never by more than 1); the exponent's own rounding is worth
+u t exp(-t) <= u/e, the exponential's 4 u (``kernel_values``), adding B^2 one more. So, as (a + b)^2 <= 2 a^2 + 2 b^2,
 
-    |computed K_ij - K_ij| <= u [2 gamma (L + 6) (|x_i|^2 + |x_j|^2) + 8 kappa^2],
+    |computed K_ij - K_ij| <= u [4 gamma (L + 6) (|x_i|^2 + |x_j|^2) + 8 kappa^2],
 
 and a sum over columns, sum_j a_j K_ij with S = sum |a_j| and T = sum |a_j| |x_j|^2, by at most
 
-    u [2 gamma (L + 6) (|x_i|^2 S + T) + 24 kappa^2 S],
+    u [4 gamma (L + 6) (|x_i|^2 S + T) + 24 kappa^2 S],
 
 products and the last additions included; adding up itself loses nothing (``binned``). It is sum alpha that governs a
 certificate's rounding, not |w|.
@@ -59,7 +59,7 @@ class Rbf:
 class SumError:
     """Bounds the error of sums over columns with coefficients a_j: ``total`` = S, ``reach`` = T.
 
-    ``steep`` is 2 gamma (L + 6), ``square`` kappa^2.
+    ``steep`` is 4 gamma (L + 6), ``square`` kappa^2.
     """
 
     steep: float
@@ -78,5 +78,5 @@ class SumError:
 
 
 def steepness(kernel: Rbf, longest: int) -> float:
-    """Return 2 gamma (L + 6) for rows of at most ``longest`` nonzeros."""
-    return 2 * kernel.gamma * (longest + 6)
+    """Return 4 gamma (L + 6) for rows of at most ``longest`` nonzeros."""
+    return 4 * kernel.gamma * (longest + 6)

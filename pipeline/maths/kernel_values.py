@@ -139,7 +139,7 @@ def kernel_columns(
     out: np.ndarray,
     slots: np.ndarray,
 ) -> None:
-    """Write K(x_i, x_j) of all rows (indptr, indices, values, with |x_i|^2) and the ``wanted`` columns to out[slots]."""
+    """Write K(x_i, x_j) of all rows (indptr, indices, values; |x_i|^2) and the ``wanted`` columns to out[slots]."""
     given = tuple(alike(*rows))
     place = np.full(n_features, -1, np.int32)
     nothing = np.empty((0, 0))
