@@ -34,7 +34,7 @@ def _write_libsvm(model: KernelModel, stream: BinaryIO, listen: Listener) -> Non
         f"gamma {support.kernel.gamma:.17g}",
         "nr_class 2",
         f"total_sv {order.size}",
-        f"rho {-_intercept(model):.17g}",
+        f"rho {0.0 - _intercept(model):.17g}",
         f"label {positive} {negative}",
         f"nr_sv {first} {order.size - first}",
         "SV",

@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer
 from pipeline.errors import SpecError
 from pipeline.maths.ball import drift_of_sum
 from pipeline.maths.certificate import Certificate, certify, sums_of
-from pipeline.maths.rounding import square, square_between
+from pipeline.maths.rounding import square_between
 from pipeline.maths.slack import near_margin
 from tests.in_memory import problem
 

@@ -130,7 +130,9 @@ def test_a_sum_of_columns_is_within_its_bound():
     bound = SumError(steepness(kernel, 5), kernel.square, float(np.abs(a).sum()), float(np.abs(a) @ squares))
     for i in range(9):
         exactly = sum((Decimal(float(a[j])) * exact(kernel, dense[i], dense[j]) for j in range(9)), Decimal(0))
-        assert abs(Decimal(float(sums.values(slice(i, i + 1))[0])) - exactly) <= Decimal(float(bound.of_rows(squares)[i]))
+        assert abs(Decimal(float(sums.values(slice(i, i + 1))[0])) - exactly) <= Decimal(
+            float(bound.of_rows(squares)[i])
+        )
 
 
 @pytest.mark.parametrize("largest", [0.0, 1e-300, 1e300])
