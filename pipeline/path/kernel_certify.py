@@ -40,23 +40,36 @@ LEAST_NORM = 1e-150  # that |w| is bounded by, so that errors which are relative
 
 @dataclass(frozen=True)
 class Signed:
-    """The rows at their bound, and g = Q (c s), labels of the rows left out."""
+    """The rows at their bound, and g = Q (c s), labels of the rows left out; where it was certified, ``at`` that."""
 
     signs: np.ndarray
     g: Binned
+    at: Known | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """All rows' margins at a point, |w|^2 and |v|^2/C^2 there, each with what it may be off, and alpha's sums."""
+
+    margins: np.ndarray
+    w_square: tuple[Fraction, float]
+    v_square: tuple[Fraction, float]
+    error: SumError
 
 
 @dataclass(frozen=True)
 class KernelPair:
     """A feasible alpha of all rows, which is w as well; ``margins`` where they are known; and who found it.
 
-    ``near`` is the g of a point nearby, from which this pair's own is made. alpha is never written after it was made.
+    ``near`` is the g of a point nearby, from which this pair's own is made. Margins are exact but for rounding, or only
+    those of the rows that are ``awake`` are (``lazy``). alpha is never written after it was made.
     """
 
     alpha: np.ndarray
     near: Signed | None = None
     margins: np.ndarray | None = None
     solver: str = ""
+    awake: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         alpha = self.alpha.view()
@@ -66,17 +79,24 @@ class KernelPair:
 
 @dataclass(frozen=True)
 class KernelPoint(CertifiedPoint):
-    """A certified pair; ``errors`` bound those of the products with w, and with v where there is one."""
+    """A certified pair; ``errors`` bound those of the products with w, and with v where there is one.
+
+    Where not all rows' products were made, ``blur`` bounds how far the others' are off beside that.
+    """
 
     errors: tuple[SumError, ...]
     squares: np.ndarray
     norm: float
+    blur: np.ndarray | None = None
 
     def terms(self, part: slice) -> np.ndarray:
         """Return of how many terms a dot product is that is as inexact as some rows' products."""
         span = self.reference.span
         sizes = [size * span.unit for size in span.norms]
-        return terms_of(self.errors, sizes, self.squares[part], self.norm)
+        found = terms_of(self.errors, sizes, self.squares[part], self.norm)
+        if self.blur is not None:
+            found += self.blur[part] / (UNIT * self.norm * sizes[0]) if sizes[0] > 0.0 else math.inf
+        return found
 
 
 def terms_of(errors: tuple[SumError, ...], sizes: list[float], squares: np.ndarray, norm: float) -> np.ndarray:
@@ -100,9 +120,20 @@ class KernelCertifier:
 
     def signed(self, signs: np.ndarray) -> Signed:
         """Return g of some rows, from nothing."""
-        coefficients, g = self._coefficients(signs, None), self._nothing()
+        coefficients, g = self.coefficients(signs, None), self._nothing()
         self.passes.add([Wanted(coefficients, g)])
         return Signed(signs, g)
+
+    def margins(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the margins at w = sum alpha_j z_j for any alpha >= 0."""
+        rows, f, signed = self.state, self.state.empty(), self.state.empty()
+        for part in rows.chunks():
+            signed[part] = alpha[part] * rows.labels[part]
+        _, h = self.begun(None, signed)
+        self.passes.add([Wanted(signed, h)])
+        for part in rows.chunks():
+            f[part] = rows.labels[part] * h.values(part)
+        return f
 
     def error(self, alpha: np.ndarray) -> SumError:
         """Return what bounds the errors of sums with these coefficients, all >= 0."""
@@ -130,22 +161,17 @@ class KernelCertifier:
         cost = self._cost(ours.signs) if self.with_signs else None
         reference = CertifiedPair(c, sums, span, w, w, found, cost)
         products, used = ((f, v), errors) if self.with_signs else ((f,), errors[:1])
-        owner = replace(pair, near=ours, margins=f)
+        known = Known(f, (ww, doubts[0]), (vv / Fraction(c) ** 2, doubts[2] / c / c), errors[0])
+        owner = replace(pair, near=replace(ours, at=known), margins=f, awake=None)
         return KernelPoint(c, owner, reference, products, rows, used, self.squares, self.kernel.norm)
 
     def _products(self, c: float, pair: KernelPair) -> tuple[np.ndarray, np.ndarray, Signed]:
         """Return f, C g (both with the rows' labels) and g itself."""
-        rows, signs = self.state, np.empty(self.state.n_rows, np.bool_)
-        free = rows.empty()
-        for part in rows.chunks():
-            alpha, u = pair.alpha[part], c * rows.costs[part]
-            signs[part] = (alpha == u) & (u > 0.0)
-            free[part] = np.where(signs[part], 0.0, alpha * rows.labels[part])
-        near = pair.near
+        rows, (signs, free), near = self.state, self.split(c, pair.alpha), pair.near
         if near is not None and np.count_nonzero(signs != near.signs) > np.count_nonzero(signs):
             near = None  # so few rows are at their bound that their columns are fewer than the changes
-        g, h = self._nothing(near), Binned(bins_for(self._largest(free), rows.n_rows), rows.empty(), rows.empty())
-        change = self._coefficients(signs, None if near is None else near.signs)
+        g, h = self.begun(near, free)
+        change = self.coefficients(signs, None if near is None else near.signs)
         self.passes.add([Wanted(change, g), Wanted(free, h)])
         f, v = rows.empty(), rows.empty()
         for part in rows.chunks():
@@ -154,14 +180,27 @@ class KernelCertifier:
             v[part] = rows.labels[part] * at
         return f, v, Signed(signs, g)
 
+    def split(self, c: float, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return which rows are at their bound, and y_i alpha_i of those inside their box."""
+        rows, signs, free = self.state, np.empty(self.state.n_rows, np.bool_), self.state.empty()
+        for part in rows.chunks():
+            u = c * rows.costs[part]
+            signs[part] = (alpha[part] == u) & (u > 0.0)
+            free[part] = np.where(signs[part], 0.0, alpha[part] * rows.labels[part])
+        return signs, free
+
+    def begun(self, near: Signed | None, free: np.ndarray) -> tuple[Binned, Binned]:
+        """Return bins to add g and h to: those of a point nearby, copied, or empty ones."""
+        h = Binned(bins_for(self._largest(free), self.state.n_rows), self.state.empty(), self.state.empty())
+        return self._nothing(near), h
+
     def _nothing(self, near: Signed | None = None) -> Binned:
-        """Return bins of g to add to: empty, or a copy of those of a point nearby."""
         first, second = self.state.empty(), self.state.empty()
         if near is not None:
             first[:], second[:] = near.g.first, near.g.second
         return Binned(self.bins, first, second)
 
-    def _coefficients(self, signs: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+    def coefficients(self, signs: np.ndarray, before: np.ndarray | None) -> np.ndarray:
         """Return y_j c_j for rows that came to their bound, minus that for those that left it."""
         rows, found = self.state, self.state.empty()
         for part in rows.chunks():
