@@ -183,6 +183,15 @@ def add_rows(rows, alpha, w):  # type: ignore[no-untyped-def]
             add_row(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), alpha[i], w)
 
 
+@inline
+def _is_zero(w):  # type: ignore[no-untyped-def]
+    """Whether w = 0. (``np.any`` would bring all of Numba's array functions with it whenever the kernel is loaded.)"""
+    first = 0
+    while first < w.size and w[first] == 0.0:
+        first += 1
+    return first == w.size
+
+
 @kernel
 def exact_gap(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
     """Return the gap at w = w_alpha, the sum of u_i max(0, 1 - f_i) - alpha_i (1 - f_i), and note the margins f_i.
@@ -192,7 +201,7 @@ def exact_gap(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
     indptr, indices, values = rows
     active, _, limits = order
     total, largest, smallest = 0.0, -np.inf, np.inf
-    is_zero = not np.any(w)
+    is_zero = _is_zero(w)
     for i in range(duals.size):
         one = duals[i]
         f = 0.0 if is_zero else product(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)

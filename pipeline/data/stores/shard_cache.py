@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.data.registry.fetch import cache_directory
+from pipeline.data.cache import cache_directory
 from pipeline.data.shards.mapping import forget_maps
 from pipeline.data.stores.located import RemoteStore
 from pipeline.errors import DatasetError, SpecError
