@@ -16,7 +16,7 @@ still too large. The answer's w is w_alpha. (The best point on its ray, s w_alph
 vector in every pass that certifies it and now and then a round.)
 
 Looking sooner was tried, too, by a sample of the rows set aside: look once these have more of the gap than the rows in
-use. dcd alone then took 0.92 to 0.95 times the visits, looks included, on 16 data sets (kdda-like 0.83 to 0.89, news20
+use. dcd alone then took 0.91 to 0.95 times the visits, looks included, on 16 data sets (kdda-like 0.83 to 0.89, news20
 0.73, census 1.09). But a look costs two passes, which is forty sweeps over a twentieth of the rows, and the rate that
 ``auto`` goes by starts again at each: on eps-paths of nine sets auto took 1.01 times the visits (splice 0.93, dna 1.17,
 breast cancer 1.21), on coarse grids of kdda-like, url-like, imdb and census 0.98, 0.96, 0.97 and 1.07 times. Not kept.
