@@ -15,9 +15,11 @@ from typing import Any
 
 from pipeline.errors import SpecError, shown
 from pipeline.maths.rules import RULES
-from pipeline.solve import SOLVERS
+from pipeline.solve import GRAM_SOLVERS, SOLVERS
 
-__all__ = ["MOST_C", "RULES", "SCORES", "SOLVERS", "PathSpec"]
+__all__ = ["GRAM_SOLVERS", "KERNELS", "MOST_C", "RULES", "SCORES", "SOLVERS", "PathSpec"]
+
+KERNELS = ("linear", "rbf")
 
 SCORES = ("accuracy", "balanced_accuracy", "auc", "f1")
 MOST_C = 10_000  # of a grid: a model is a file, and what a run says of itself is read as a whole
@@ -37,7 +39,8 @@ class PathSpec:
     of training, chosen by a hash of what is in the row; ``fold`` = (k, K) leaves out part k of K in the same way, and
     ``cv`` = K trains K such runs beside the main one. ``predict`` solves over the rows that are likely to move and
     freezes the other undecided ones until the certificate asks for them; without it every undecided row is solved for.
-    ``shrink`` is dcd's own heuristic. ``memory`` is in bytes.
+    ``shrink`` is dcd's own heuristic. ``memory`` is in bytes. ``kernel`` is linear, or rbf with its number ``gamma``;
+    solvers of a kernel's problem are others (``GRAM_SOLVERS``).
     """
 
     c_max: float = 1e4
@@ -55,6 +58,8 @@ class PathSpec:
     select: str = "accuracy"
     predict: bool = True
     shrink: bool = True
+    kernel: str = "linear"
+    gamma: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("c_max", "epsilon", "tol"):
@@ -70,7 +75,9 @@ class PathSpec:
         for name in ("grid_in_c_min", "predict", "shrink"):
             _flag(name, getattr(self, name))
         _one_of("rule", self.rule, RULES)
-        _one_of("solver", self.solver, SOLVERS)
+        _one_of("kernel", self.kernel, KERNELS)
+        _one_of("solver", self.solver, SOLVERS if self.kernel == "linear" else GRAM_SOLVERS)
+        self._set("gamma", _gamma(self.kernel, self.gamma))
         _one_of("select", self.select, SCORES)
         self._set("memory", _whole("memory", self.memory, 1, MOST_MEMORY))
         self._set("class_weight", _class_weight(self.class_weight))
@@ -125,6 +132,16 @@ def _positive(name: str, value: object) -> float:
     if not (math.isfinite(number) and number > 0):
         raise SpecError(f"{name} must be a positive finite number, not {shown(value)}")
     return number
+
+
+def _gamma(kernel: str, value: object) -> float | None:
+    if kernel == "linear":
+        if value is not None:
+            raise SpecError(f"gamma {shown(value)} belongs to a kernel; add kernel rbf, or leave gamma out")
+        return None
+    if value is None:
+        raise SpecError(f"kernel {kernel} needs gamma, a positive number")
+    return _positive("gamma", value)
 
 
 def _share(name: str, value: object) -> float:

@@ -59,8 +59,8 @@ def test_a_spec_survives_json(spec):
 def test_differences_are_named():
     assert PathSpec(tol=1e-3).difference(PathSpec()) == "tol was 0.0001 and is now 0.001"
     assert replace(PathSpec(), cv=3).difference(PathSpec()) == "cv was 0 and is now 3"
-    with pytest.raises(SpecError, match="unknown setting 'kernel'"):
-        PathSpec.from_json({"kernel": "rbf"})
+    with pytest.raises(SpecError, match="unknown setting 'degree'"):
+        PathSpec.from_json({"degree": 3})
 
 
 def test_a_budget_is_divided_and_nothing_is_lost():

@@ -107,7 +107,8 @@ def _rows(world: World, part: slice) -> Rows:
     values = x.data.astype(np.float32) if np.all(x.data.astype(np.float32) == x.data) else x.data
     indptr, indices = x.indptr.astype(np.int32), x.indices.astype(np.int32)
     labels = world.y[part].astype(np.int8)
-    return Rows(indptr, indices, values, labels, world.costs[part], world.norms[part], world.x.shape[1])
+    norms = np.linalg.norm(world.x[part], axis=1)
+    return Rows(indptr, indices, values, labels, world.costs[part], norms, world.x.shape[1])
 
 
 def check_run(world: World, run: Run, oracle: bool = True) -> None:

@@ -24,7 +24,7 @@ from pipeline.cli.options import (
 )
 from pipeline.cli.progress import human_bytes, progress, score
 from pipeline.cli.table import table
-from pipeline.spec import RULES, SCORES, SOLVERS
+from pipeline.spec import GRAM_SOLVERS, KERNELS, RULES, SCORES, SOLVERS
 
 if TYPE_CHECKING:
     from pipeline.data.dataset import Dataset
@@ -37,6 +37,7 @@ Examples:
   svmsieve path breast_cancer --out run
   svmsieve path shards --out run --grid 0.01,0.1,1 --memory 2GB --holdout 0.2
   svmsieve path shards --out run --grid 10x:10000x:20 --tol 1e-3      # 20 values, in multiples of C_min
+  svmsieve path breast_cancer --out run --kernel rbf --gamma 1/d      # a path of kernel machines
   svmsieve path shards --out run --scheduler tcp://scheduler:8786 --validation other-shards
 """
 
@@ -62,7 +63,19 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--tol", type=float, default=1e-4, show_default=True, help="Relative duality gap of every model."),
         click.option("--rule", type=click.Choice(RULES), default="it", show_default=True, help="Screening rule."),
-        click.option("--solver", type=click.Choice(SOLVERS), default="auto", show_default=True),
+        click.option(
+            "--kernel", type=click.Choice(KERNELS), help="Linear or RBF [default: linear, or as in the reference]."
+        ),
+        click.option(
+            "--gamma", metavar="G", help="Of rbf: a number, 0.1/d (over the features), or scale [default: scale]."
+        ),
+        click.option(
+            "--solver",
+            type=click.Choice(list(dict.fromkeys(SOLVERS + GRAM_SOLVERS))),
+            default="auto",
+            show_default=True,
+            help=f"Of rbf: {', '.join(GRAM_SOLVERS)}; else {', '.join(SOLVERS)}.",
+        ),
         click.option("--class-weight", type=ClassWeight(), metavar="balanced|NEG,POS", help="Weights of the classes."),
         click.option("--memory", type=Size(), metavar="SIZE", help="Memory to use [default: half of the machine's]."),
         click.option("--holdout", type=float, default=0.0, metavar="SHARE", help="Score on this share of the rows."),
@@ -100,7 +113,8 @@ def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as
     """Train the SVM at every C of a path; every model carries a certificate over all rows.
 
     DATA is a shard directory or its URL, Parquet, an svmlight, npz or CSV file, or a name from `svmsieve datasets
-    list`. Killed at any moment, the same command goes on after the last finished step.
+    list`. The kernel is linear, or rbf: exp(-gamma |x - x'|^2), plus the square of the bias where there is one. Killed
+    at any moment, the same command goes on after the last finished step.
     """
     run = trained(
         data, out, quiet, options, grid=grid[0] if grid else None, grid_in_c_min=bool(grid and grid[1]), cv=cv or 0
@@ -114,15 +128,17 @@ def trained(
     """Open the data, run, and return the run."""
     from pipeline.engine.engine import Engine
     from pipeline.path.fit import budget_for, train_run
+    from pipeline.path.gamma import asked_kernel
     from pipeline.spec import PathSpec
 
     names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select")
     settings |= {name: options[name] for name in names if name in options}
-    spec = PathSpec(memory=options["memory"] or budget_for(out), **settings)
+    kernel = asked_kernel(options["kernel"], options["gamma"], references)
+    spec = PathSpec(memory=options["memory"] or budget_for(out), **settings, **kernel.provisional)
     where = options["scheduler"], options["workers"], options["solve_on"]
     with progress(quiet) as listen, Engine(*where) as engine:
         source, judge = both_opened(data, options, listen)
-        return train_run(engine, source, spec, Path(out), judge, listen, references)
+        return train_run(engine, source, kernel.settled(spec, engine, source), Path(out), judge, listen, references)
 
 
 def both_opened(data: str, options: dict[str, Any], listen: Any) -> tuple[Dataset, Dataset | None]:

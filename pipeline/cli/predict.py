@@ -11,6 +11,7 @@ import click
 
 from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import Local, given_options, quiet_option, reading_options, scheduler_option, workers_option
+from pipeline.cli.path import opened
 from pipeline.cli.progress import progress, score
 
 EXAMPLES = """
@@ -20,11 +21,17 @@ Examples:
   svmsieve predict run test-shards --out predictions.parquet --c 0.1 --json
   svmsieve predict run test.csv --bias 1 --label-column clicked --out predictions.parquet
   svmsieve predict run new-rows.csv --out predictions.parquet             # rows without a label
+  svmsieve predict kernel-run test.svm --out predictions.parquet --training-data moved-shards
 """
 SHOWN = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "auc": "AUC", "f1": "F1"}
 
 c_option = click.option(
     "--c", type=float, metavar="C", help="The model at this C, or at the step before it [default: the best score's]."
+)
+training_option = click.option(
+    "--training-data",
+    metavar="DATA0",
+    help="Of a kernel's run: the data it was trained on, if they are no longer where they were.",
 )
 
 
@@ -39,6 +46,7 @@ c_option = click.option(
     help="The Parquet file to write; an old one is replaced at once.",
 )
 @c_option
+@training_option
 @scheduler_option
 @workers_option
 @reading_options
@@ -49,17 +57,18 @@ def predict_command(
 ) -> None:
     """Predict every row of DATA with a model of RUN, in row order, streaming.
 
-    The file has the columns score (x . w), label and truth, both as the labels of the training data: a class that
-    stands for several is -1 or +1, and truth is null where a row has no label that RUN knows. Columns are matched by
-    name: one that is missing is an error, others are ignored, and a line says so. Rows without column names (svmlight,
-    npz) may have fewer features than the model (they are 0) or more (no training row had them: their weight is 0, and a
-    line says so); the bias must be the one of the training data. Files are read here; a shard directory where
-    --scheduler says. Without --c the step with the best score counts; where nothing was scored, --c is needed. A line
-    says if RUN was trained on DATA.
+    The file has the columns score (x . w, or a kernel's sum over its support rows), label and truth, both as the labels
+    of the training data: a class that stands for several is -1 or +1, and truth is null where a row has no label that
+    RUN knows. Columns are matched by name: one that is missing is an error, others are ignored, and a line says so.
+    Rows without column names (svmlight, npz) may have fewer features than the model (they are 0) or more (no training
+    row had them, and a line says so); the bias must be the one of the training data. Files are read here; a shard
+    directory where --scheduler says. Without --c the step with the best score counts; where nothing was scored, --c is
+    needed. A kernel's model is made of rows of its training data, which must still be there. A line says if RUN was
+    trained on DATA.
     """
     from pipeline.engine.engine import Engine
     from pipeline.runs.directory import open_run
-    from pipeline.scoring.linear_model import model_of
+    from pipeline.scoring.models import model_of
     from pipeline.scoring.seen import rows_seen, said_of_seen
     from pipeline.use.predict import rows_for, write_predictions
 
@@ -68,7 +77,9 @@ def predict_command(
         raise click.UsageError(f"--out {out} is in DATA itself; choose another", click.get_current_context())
     opened_run = open_run(run)
     with progress(quiet) as listen, Engine(scheduler, options["workers"]) as engine:
-        model = model_of(opened_run, c, listen)
+        moved = options["training_data"]
+        training = opened(moved, options, listen, data) if moved else None
+        model = model_of(opened_run, c, listen, training)
         source = rows_for(model, data, ingest_spec(options), listen, given_options())
         found = write_predictions(engine, model, source, Path(out), listen)
     if as_json:

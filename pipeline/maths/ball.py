@@ -35,12 +35,16 @@ TINY = 1e-290  # added to norms in units: more than their rounding where they ar
 class Span:
     """Vectors v_k, measured in ``unit``, known by their inner products; ``drift[k]`` bounds |v_k - v_k as defined|.
 
+    Where inner products themselves are known less well than to rounding, ``doubt`` |v_k| |v_l| bounds what they may be
+    off, and those of a vector with itself are upper bounds.
+
     Two or three vectors: plain Python numbers are quicker than small arrays.
     """
 
     gram: tuple[tuple[float, ...], ...] = ()
     drift: tuple[float, ...] = ()
     unit: float = 1.0
+    doubt: float = 0.0
 
     @classmethod
     def of(cls, vectors: Sequence[np.ndarray], drift: Sequence[float] | None = None, unit: float = 1.0) -> Span:
@@ -58,7 +62,7 @@ class Span:
         last = [nearest(inner(v, x, both) / energy) for x, both in zip(others, sizes, strict=True)]
         last.append(nearest(own / energy))
         gram = (*((*row, p) for row, p in zip(self.gram, last, strict=False)), tuple(last))
-        return Span(gram, (*self.drift, drift / self.unit), self.unit)
+        return Span(gram, (*self.drift, drift / self.unit), self.unit, self.doubt)
 
     @cached_property
     def norms(self) -> tuple[float, ...]:
@@ -122,7 +126,7 @@ def pair_ball(span: Span, w: Combination, w_alpha: Combination, loss: float, alp
     centre = tuple((a + b) / 2 for a, b in zip(w, w_alpha, strict=True))
     size = span.size(centre)
     blur = span.blur(centre) + 8 * UNIT * size
-    slack = 48 * UNIT * (size * size + loss + alpha_sum) + blur * (2 * size + blur)
+    slack = 48 * UNIT * (size * size + loss + alpha_sum) + span.doubt * size * size + blur * (2 * size + blur)
     return Ball(centre, span.square(centre) + loss - alpha_sum, slack, blur, size)
 
 

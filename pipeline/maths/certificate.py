@@ -31,7 +31,7 @@ import numpy as np
 
 from pipeline.errors import SpecError
 from pipeline.jit import inline, kernel
-from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, dot_error, down, gamma, nearest, product_error, up
+from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, down, gamma, nearest, product_error, up
 from pipeline.maths.slack import Near
 
 _FEASIBLE = Fraction(2) ** -51
@@ -190,13 +190,13 @@ class Certificate:
         return math.isfinite(self.primal) and math.isfinite(self.dual)
 
 
-def certify(c: float, sums: Sums, w_square: Fraction, features: int, apart: float) -> Certificate:
+def certify(c: float, sums: Sums, w_square: tuple[Fraction, Fraction], apart: float) -> Certificate:
     """Return the certificate at C = ``c`` from the merged sums of all rows.
 
-    ``w_square`` is |w|^2 as ``rounding.square`` gives it for so many ``features``, ``apart`` bounds |w - w_alpha|.
+    ``w_square`` are bounds of |w|^2, ``apart`` bounds |w - w_alpha|.
     """
-    error, exact_c = Fraction(dot_error(features)), Fraction(c)
-    primal = w_square * (1 + error) / 2 + exact_c * sums.hinge
-    low = w_square * (1 - error) / 2 + exact_c * sums.hinge_low
+    exact_c = Fraction(c)
+    low = w_square[0] / 2 + exact_c * sums.hinge_low
+    primal = w_square[1] / 2 + exact_c * sums.hinge
     gap = sums.gap + Fraction(apart) ** 2 / 2 + _FEASIBLE * (sums.alpha + exact_c * sums.hinge)
     return Certificate(c, up(primal), down(low - gap), sums.rows, nearest(exact_c * sums.blurred))

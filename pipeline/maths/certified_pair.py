@@ -15,7 +15,7 @@ import numpy as np
 
 from pipeline.maths.ball import Combination, Span, drift_of_sum
 from pipeline.maths.certificate import Certificate, Sums, certify
-from pipeline.maths.rounding import nearest, root, square
+from pipeline.maths.rounding import nearest, root, square, square_between
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,11 @@ class CertifiedPair:
         return replace(self, span=span, w=(*self.w, 0.0), w_alpha=(*self.w_alpha, 0.0), signs_cost=cost)
 
 
+def unit_of(energy: Fraction) -> float:
+    """Return the power of two to measure lengths in, near the root of a primal value."""
+    return 2.0 ** ((energy.numerator.bit_length() - energy.denominator.bit_length()) // 2) if energy > 0 else 1.0
+
+
 def certified_pair(
     c: float, sums: Sums, w: np.ndarray, w_alpha: np.ndarray | None = None, drift: float | None = None
 ) -> CertifiedPair:
@@ -61,12 +66,10 @@ def certified_pair(
     ``drift`` bounds what rounding has done to w_alpha; the default is that of one sum over all rows.
     """
     drift = drift_of_sum(nearest(sums.reach), sums.rows) if drift is None else drift
-    own = square(w)
-    energy = own / 2 + Fraction(c) * sums.hinge
-    unit = 2.0 ** ((energy.numerator.bit_length() - energy.denominator.bit_length()) // 2) if energy > 0 else 1.0
+    unit = unit_of(square(w) / 2 + Fraction(c) * sums.hinge)
     if w_alpha is None:
-        found = certify(c, sums, own, w.size, drift)
+        found = certify(c, sums, square_between(w), drift)
         return CertifiedPair(c, sums, Span.of([w], [drift], unit), (1.0,), (1.0,), found)
     apart = w - w_alpha
-    found = certify(c, sums, own, w.size, drift + root(square(apart)) * (1 + 1e-12))
+    found = certify(c, sums, square_between(w), drift + root(square(apart)) * (1 + 1e-12))
     return CertifiedPair(c, sums, Span.of([w, w_alpha], [0.0, drift], unit), (1.0, 0.0), (0.0, 1.0), found)

@@ -91,7 +91,7 @@ def intersection_bounds(
     first, second = (not_below_zero(ball.radius_squared) + ball.slack for ball in (one, two))
     scale = span.size(one.centre) + span.size(two.centre)
     blur = max(one.blur, two.blur) + span.blur(difference)
-    uncertain = 16 * UNIT * scale * scale
+    uncertain = (16 * UNIT + span.doubt) * scale * scale
     zeta = (square + second - first) / (2 * p)
     kappa = math.sqrt(not_below_zero(second - zeta * zeta))
     floor = 8 * UNIT * (first + second + square)

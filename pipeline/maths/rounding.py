@@ -82,6 +82,12 @@ def square(x: np.ndarray) -> Fraction:
     return Fraction(plain) if PLAIN[0] < plain < PLAIN[1] else inner(x, x, math.nan)
 
 
+def square_between(x: np.ndarray) -> tuple[Fraction, Fraction]:
+    """Return bounds of the exact |x|^2."""
+    own, error = square(x), Fraction(dot_error(x.size))
+    return own * (1 - error), own * (1 + error)
+
+
 def exponent(x: np.ndarray) -> int:
     """Return k with max |x_j| < 2^k, at most twice that far; 0 for a zero vector."""
     largest = max(float(x.max(initial=0.0)), -float(x.min(initial=0.0)))

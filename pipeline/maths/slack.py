@@ -44,7 +44,7 @@ class Near:
 
 
 @inline
-def _two_sum(a, b):  # type: ignore[no-untyped-def]
+def two_sum(a, b):  # type: ignore[no-untyped-def]
     """Return a + b as it rounds, and the rest (Knuth)."""
     total = a + b
     part = total - a
@@ -59,7 +59,7 @@ def _halves(a):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _two_product(a, b):  # type: ignore[no-untyped-def]
+def two_product(a, b):  # type: ignore[no-untyped-def]
     """Return a b as it rounds, and the rest (Dekker, Veltkamp)."""
     product = a * b
     a_high, a_low = _halves(a)
@@ -73,8 +73,8 @@ def _slacks(indptr, indices, values, labels, w, rows, out):  # type: ignore[no-u
         i = rows[n]
         total, rest = 1.0, 0.0
         for k in range(indptr[i], indptr[i + 1]):
-            product, lost = _two_product(-labels[i] * np.float64(values[k]), w[indices[k]])
-            total, more = _two_sum(total, product)
+            product, lost = two_product(-labels[i] * np.float64(values[k]), w[indices[k]])
+            total, more = two_sum(total, product)
             rest += lost + more
         out[n] = total + rest
 

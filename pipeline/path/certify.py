@@ -1,4 +1,4 @@
-"""A point of the path: (w, alpha) at C with its certificate, and the pass over all rows that makes it.
+"""Points of the linear space, and the pass over all rows that makes them.
 
 The pass multiplies every row by w, by w_alpha where that is another vector, and for bt2 and it by
 
@@ -6,13 +6,11 @@ The pass multiplies every row by w, by w_alpha where that is another vector, and
 
 which is w_alpha - the free rows' part and so costs a sum over the free rows only. From the products follow the
 certificate of this C and the bounds of every later one.
-
-A point owns its products, as its pair owns alpha: what it proves stays proven, whoever certifies what afterwards.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,59 +19,27 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.maths.ball import drift_of_sum
-from pipeline.maths.certificate import BLURRED, NO_ROWS, Certificate, Sums, at_bound, sums_of
-from pipeline.maths.certified_pair import CertifiedPair, certified_pair
-from pipeline.maths.eps_grid import Reach
-from pipeline.maths.region import Region
+from pipeline.maths.certificate import BLURRED, NO_ROWS, Sums, at_bound, sums_of
+from pipeline.maths.certified_pair import certified_pair
 from pipeline.maths.rounding import LEAST_NORMAL, UNIT, nearest, product_error, root, square
 from pipeline.maths.rules import rule_named
 from pipeline.maths.slack import Near
 from pipeline.passes.products import certifying_products
+from pipeline.path.point import SAFE, CertifiedPoint
 from pipeline.working.rows import WorkingRows
 from pipeline.working.solver import LinearPair
-from pipeline.working.state import CHUNK, RowState
-
-SAFE = 1 + 1e-12  # more than the rounding of norms and of a few operations
+from pipeline.working.state import CHUNK
 
 
-@dataclass(frozen=True)
-class LinearPoint:
-    """A certified pair, with the rows' products with the vectors of the reference's span, w first."""
+class LinearPoint(CertifiedPoint):
+    """A point whose w is a vector."""
 
-    c: float
     pair: LinearPair
-    reference: CertifiedPair
-    products: tuple[np.ndarray, ...]
-    state: RowState
-
-    @property
-    def margins(self) -> np.ndarray:
-        """The rows' products with w."""
-        return self.products[0]
 
     @property
     def drift(self) -> float:
         """A bound on what rounding has done to w_alpha."""
         return self.pair.drift
-
-    @property
-    def unit(self) -> float:
-        """The length that ``reach`` is measured in."""
-        return self.reference.span.unit
-
-    @property
-    def certificate(self) -> Certificate:
-        """What is proven of the pair itself."""
-        return self.reference.certificate
-
-    @property
-    def reach(self) -> Reach:
-        """What the eps-path needs to know, all on the safe side, in the units of the reference's span."""
-        ref, span = self.reference, self.reference.span
-        sizes = (span.size(ref.w), span.size(ref.w_alpha) + self.drift / span.unit)
-        square, alpha_square = (size * size * SAFE for size in sizes)
-        loss, alpha = ref.energies
-        return Reach(self.c, square, alpha / SAFE, loss / self.c * SAFE, ref.sums.rows, alpha_square)
 
     @property
     def lift(self) -> float:
@@ -85,34 +51,6 @@ class LinearPoint:
             blurred = (np.abs(1.0 - f[part]) <= BLURRED * error) & (rows.costs[part] > 0.0)
             found = max(found, float(error.max(initial=0.0, where=blurred)))
         return 2 * BLURRED * found
-
-    def proof(self, c: float, rule: str) -> LinearProof:
-        """Return what ``rule`` proves about the rows at C = ``c``."""
-        return LinearProof(self, rule_named(rule).region(self.reference, c))
-
-
-@dataclass(frozen=True)
-class LinearProof:
-    """A region that holds w* at some C, with the products that turn it into bounds of z_i . w*."""
-
-    point: LinearPoint
-    region: Region
-
-    @property
-    def proves(self) -> bool:
-        """Whether there is any bound at all."""
-        return bool(self.region.balls)
-
-    @property
-    def radius(self) -> float:
-        """The radius of the region's first ball."""
-        return self.region.radius
-
-    def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Return lower and upper bounds for some rows; for verdicts they need not be ``sharp``."""
-        rows = self.point.state
-        some = [p[part] for p in self.point.products]
-        return self.region.bounds(some, rows.norms[part], rows.lengths[part], sharp)
 
 
 class Certifier:

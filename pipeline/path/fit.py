@@ -17,6 +17,7 @@ from pipeline.engine.engine import Engine
 from pipeline.events import Listener, silent
 from pipeline.files import local, remove_folder
 from pipeline.path.folds import check_folds, cross_validate
+from pipeline.path.gamma import asked_kernel, check_references
 from pipeline.path.path import run_path
 from pipeline.runs.directory import Run, StepView, stored_spec
 from pipeline.sizes import bytes_of
@@ -44,6 +45,8 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     select: str = PathSpec.select,
     predict: bool = PathSpec.predict,
     shrink: bool = PathSpec.shrink,
+    kernel: str | None = None,
+    gamma: float | str | None = None,
     scheduler: str = "threads",
     workers: int | None = None,
     solve_on: str = "client",
@@ -62,7 +65,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     ``grid``           the C to train at, instead of the path; in multiples of C_min if ``grid_in_c_min``
     ``tol``            the relative duality gap of every model, over all rows
     ``rule``           the screening rule: it, bt1, bt2, gap or none
-    ``solver``         auto, dcd, newton or liblinear
+    ``solver``         auto, dcd, newton or liblinear; of a kernel auto, projected, newton or libsvm
     ``memory``         bytes, or a text such as "2GB"; by default what the run in ``out`` had, or half of the machine's
     ``class_weight``   "balanced", or what to multiply the costs of negative and positive rows by
     ``holdout``        the share of the rows to leave out of training, and to score every model on
@@ -71,6 +74,10 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     ``select``         the score that names the best step: accuracy, balanced_accuracy, auc or f1
     ``predict``        solve over the rows that are likely to move first; without it over every undecided row
     ``shrink``         dcd's own heuristic
+    ``kernel``         linear, or rbf: exp(-gamma |x - x'|^2), plus the square of the data's bias; by default that of
+                       the references, or linear
+    ``gamma``          of a kernel: a number, "0.1/d" with any number over the number of features, or "scale", which is
+                       1/(d variance of all entries); by default that of the references, or scale
     ``scheduler``      threads, processes, inline, or the address of a Dask scheduler, with ``workers`` of them
     ``solve_on``       on a cluster the solver runs here ("client"), or on one of the workers ("worker"); the models are
                        the same, to the bit
@@ -80,6 +87,8 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     source = data if isinstance(data, Dataset) else open_dataset(data)
     judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
     budget = budget_for(here) if memory is None else bytes_of(memory)
+    references = (reference,) if isinstance(reference, StepView) else tuple(reference or ())
+    shape = asked_kernel(kernel, gamma, references)
     spec = PathSpec(
         c_max=c_max,
         epsilon=epsilon,
@@ -96,12 +105,12 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         select=select,
         predict=predict,
         shrink=shrink,
+        **shape.provisional,
     )
-    references = (reference,) if isinstance(reference, StepView) else tuple(reference or ())
     folder = here or Path(tempfile.mkdtemp(prefix="svmsieve-"))
     try:
         with Engine(scheduler, workers, solve_on) as engine:
-            run = train_run(engine, source, spec, folder, judge, listen, references)
+            run = train_run(engine, source, shape.settled(spec, engine, source), folder, judge, listen, references)
     except BaseException:
         if here is None:
             remove_folder(folder)
@@ -135,6 +144,7 @@ def train_run(
     references: Sequence[StepView] = (),
 ) -> Run:
     """Train the path, and its folds if cross-validation was asked for."""
+    check_references(spec, references)
     if spec.cv:
         check_folds(engine, data, spec)
     run = run_path(engine, data, spec, out, validation, listen, references)

@@ -23,6 +23,7 @@ from pipeline.runs.model_file import StoredModel
 from pipeline.runs.records import StepRecord
 from pipeline.runs.writer import RunWriter
 from pipeline.scoring.linear_model import trained_on
+from pipeline.solve import solver_named
 from pipeline.spec import PathSpec
 from pipeline.working.host import LocalHost, RowHost
 from pipeline.working.remote import RemoteHost
@@ -38,6 +39,7 @@ class LinearSpace:
     """The space of vectors w; ``budget`` says how much of the rows may be held and how they are solved for."""
 
     def __init__(self, engine: Engine, data: Dataset, state: RowState, spec: PathSpec, budget: Projection) -> None:
+        solver_named(spec.solver).check_costs(state.costs)
         self.engine, self.data, self.state = engine, data, state
         self.working = WorkingRows(self._host(), state, budget.working_set)
         self.certifier = Certifier(engine, data, self.working, spec.rule)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from pipeline.budget import Projection, project
+from pipeline.budget import Budget
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, SpecError
@@ -29,8 +29,8 @@ from pipeline.maths.score import best
 from pipeline.meter import MemoryMeter
 from pipeline.path.c_range import Range
 from pipeline.path.judge import Judge
-from pipeline.path.linear import LinearSpace
 from pipeline.path.space import Point, Space
+from pipeline.path.spaces import make_space, projected
 from pipeline.path.starts import Starts
 from pipeline.path.step import Start, Step, Stepper
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
@@ -39,9 +39,7 @@ from pipeline.runs.records import Scores, StepRecord
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import said_of_seen
-from pipeline.solve import solver_named
 from pipeline.spec import PathSpec
-from pipeline.working.held import ROW_BYTES, entry_bytes
 from pipeline.working.state import RowState, collect
 
 
@@ -59,11 +57,7 @@ def run_path(
     A step starts from the step before it, or from that of ``references`` (steps of any run) whose C is nearer; the
     first one, without references, from C_min.
     """
-    where = engine.backend
-    processes = where.workers if where.name == "processes" else 0
-    projection = project(data.n_rows, data.n_features, spec.memory, where.workers, processes, where.in_process)
-    if engine.pinned is not None:
-        engine.pinned.reserve(projection.on_worker(entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows))
+    projection = projected(engine, data, spec)
     others = tuple(ReferenceRecord(each.c, each.fingerprint, each.model.digest()) for each in references)
     about = DataRecord.of(data, validation, others)
     if validation is not None:
@@ -93,7 +87,7 @@ class PathRun:
         spec: PathSpec,
         validation: Dataset | None,
         writer: RunWriter,
-        projection: Projection,
+        projection: Budget,
         listen: Listener,
         references: Sequence[StepView],
     ) -> None:
@@ -129,10 +123,9 @@ class PathRun:
         if spec.holdout and state.trained == state.n_rows:
             problem = f"holdout {spec.holdout:g} leaves none of the {state.n_rows:,} rows out; raise --holdout"
             raise DataError(problem, path=data.path)
-        solver_named(spec.solver).check_costs(state.costs)
+        self.space: Space = make_space(self.engine, data, state, spec, self.projection)
         allowed = Range(state)
         allowed.check(step.c for step in self.references)
-        self.space: Space = LinearSpace(self.engine, data, state, spec, self.projection)
         self.stepper = Stepper(self.space, spec)
         self.starts = Starts(self.space, self.writer, spec, self.references)
         self.judge = Judge(self.space, self.validation)

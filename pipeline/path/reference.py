@@ -40,8 +40,8 @@ def carried_pair(engine: Engine, data: Dataset, state: RowState, step: StepView,
     """
     c, alpha = float(step.c), state.empty()
     w = _fitted(step.model.w(), data.n_features)
-    new = _carry_over(step, data, alpha)
-    _follow_costs(step, state, alpha, c)
+    new = carry_over(step, data, alpha)
+    follow_costs(step, state, alpha, c)
     _where_inside(engine, data, state, c, w, new)
     w_alpha = row_sum(engine, data, alpha)
     if new.any():
@@ -57,7 +57,7 @@ def carried_pair(engine: Engine, data: Dataset, state: RowState, step: StepView,
     return LinearPair(alpha, w_alpha if at_once else w, w_alpha, drift_of_sum(reach, data.n_rows + ROUNDINGS))
 
 
-def _follow_costs(step: StepView, state: RowState, alpha: np.ndarray, c: float) -> None:
+def follow_costs(step: StepView, state: RowState, alpha: np.ndarray, c: float) -> None:
     """Cut alpha to the box; where the classes' weights have changed, alpha keeps its share of it."""
     old, now = step.class_weights, state.class_weights
     for part in state.chunks():
@@ -82,7 +82,7 @@ def _where_inside(engine: Engine, data: Dataset, state: RowState, c: float, w: n
         first += shard.n_rows
 
 
-def _carry_over(step: StepView, data: Dataset, alpha: np.ndarray) -> np.ndarray:
+def carry_over(step: StepView, data: Dataset, alpha: np.ndarray) -> np.ndarray:
     """Write the step's alpha to the rows of these data that it was trained on, 0 to others; return 1 for those."""
     if step.fingerprint == data.fingerprint:
         step.model.alpha(alpha)

@@ -95,6 +95,7 @@ class Stepper:
                 raise _stalled(found, tol, "rounding allows no more, or the solver makes no progress")
             with clock("screen"):
                 self._screen_again(point, outlook)
+            pair = point.pair
             del point  # its products, before others are made
             target = min(target, SHARE_FOR_SOLVER * tol * found.primal) * (0.5 if round_ else 1.0)
         raise _stalled(found, tol, f"after {MOST_ROUNDS} rounds")

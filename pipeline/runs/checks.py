@@ -129,7 +129,7 @@ STEP: dict[str, Check] = {
     "seconds": lambda x: _values(_is_number)(x) and "total" in x,
 }
 STEP_EXTRAS: dict[str, Check] = {
-    "rounds": _or_none(_is_whole),
+    **dict.fromkeys(("rounds", "kernel_values"), _or_none(_is_whole)),
     **dict.fromkeys(("model", "chain"), _or_none(_is_text)),
 }  # some runs have none of these
 NEEDED = {"header": ("status",), "data": ("path", "fingerprint", "rows", "features", "bias", "labels")}

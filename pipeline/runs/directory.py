@@ -74,7 +74,10 @@ class StepView(StepRecord):
 
     @property
     def w(self) -> np.ndarray:
-        """The weights, dense."""
+        """The weights, dense; RunError for a kernel's model, which has none."""
+        if self.spec.kernel != "linear":
+            problem = f"a model of kernel {self.spec.kernel} has no weights w"
+            raise RunError(f"{self.model.path}: {problem}; use its alpha, or predict with the run")
         return self.model.w()
 
     @property

@@ -50,6 +50,8 @@ class StepRecord:
     """How often the step solved and certified; 0 for the closed form."""
     passes: float
     """How often the data were read, rows that were gathered counted by their nonzeros."""
+    kernel_values: int | None = None
+    """How many kernel values were computed, those of a memo that was lost again; None for a linear model."""
     primal: float
     """The primal value over all rows; from version 2 on an upper bound of it."""
     dual: float

@@ -1,43 +1,30 @@
-"""A model of a run as the world outside needs it: weights, bias and the user's own names for the two classes.
+"""A linear model of a run as the world outside needs it: weights, bias and the user's own names for the two classes.
 
 The score of a row is x_i . w, with a bias column as the last feature where the run had one; above 0 it is the positive
-class. Features with names (``columns``) are matched by name: one that the data do not have is an error, what the model
-does not know is ignored. Data without names number the same features the same way, but may have fewer or more of them:
-
-- fewer: the missing features are 0 in every row;
-- more: no training row had the others, and w* is a sum of training rows, so that their weight is 0;
-- the bias column stands after the last feature, wherever that is.
-
-A model whose features have no names says nothing of data that have: these are refused, for positions would be a guess.
+class. A feature that no training row had has weight 0, as w* is a sum of training rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from pipeline.data.dataset import Dataset, names_of
-from pipeline.data.reading.labels import LabelMap
-from pipeline.data.reading.layout import listed
-from pipeline.data.shards.manifest import MANIFEST, read_manifest
-from pipeline.data.stores.located import is_url
-from pipeline.errors import DatasetError, RunError, SpecError
-from pipeline.events import Listener, Note, silent
-from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import Run, StepView, open_run
-
-SIGNS = ("-1", "+1")
+from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.ingest.assemble import Piece, join
+from pipeline.data.reading.block import Block
+from pipeline.data.shards.rows import Rows
+from pipeline.engine.engine import Engine
+from pipeline.events import Listener, silent
+from pipeline.maths import csr
+from pipeline.scoring.model import TrainedModel
 
 
 @dataclass(frozen=True)
-class LinearModel:
-    """The step ``step`` of a run, trained at ``c``. ``w`` counts the bias column; ``bias`` 0 means there is none.
-
-    ``columns`` are the names of the features, if the training data had names; ``index_base`` is what their svmlight
-    indices counted from, if they came from such text.
-    """
+class LinearModel(TrainedModel):
+    """A model with weights ``w``, that of the bias column last."""
 
     run: Path
     step: int
@@ -49,11 +36,12 @@ class LinearModel:
     one_against_rest: bool = False
     columns: tuple[str, ...] | None = None
     index_base: int | None = None
+    beyond = "those beyond have weight 0"
 
     @property
-    def labels(self) -> LabelMap:
-        """What the labels of the training data meant."""
-        return LabelMap(self.negative, self.positive, self.one_against_rest)
+    def known(self) -> int:
+        """The number of features, the bias column left out."""
+        return self.weights.size
 
     @property
     def weights(self) -> np.ndarray:
@@ -65,105 +53,37 @@ class LinearModel:
         """What the bias column adds to every score."""
         return self.bias * float(self.w[-1]) if self.bias else 0.0
 
-    @property
-    def names(self) -> tuple[str, str]:
-        """The negative and the positive class: the label where a side has only one, else -1 or +1."""
-        sides = zip((self.negative, self.positive), SIGNS, strict=True)
-        negative, positive = (labels[0] if len(labels) == 1 else sign for labels, sign in sides)
-        return (negative, positive) if negative != positive else SIGNS
-
     def weights_on(self, data: Dataset, listen: Listener = silent) -> np.ndarray:
         """Return the vector w with which x_i . w are the scores of these data, or say why there is none."""
-        self.check_bias(data.path, data.bias)
-        self._check_labels(data, listen)
-        own = data.n_features - (1 if self.bias else 0)
-        weights = self._by_name(data, listen) if data.columns else self._by_position(data, own, listen)
+        places = self.places_on(data, listen)
+        weights = np.zeros(places.size)
+        found = (places >= 0) & (places < self.known)
+        weights[found] = self.weights[places[found]]
         return np.append(weights, self.w[-1]) if self.bias else weights
 
-    def _by_name(self, data: Dataset, listen: Listener) -> np.ndarray:
-        """Return the weights in the order of the data's columns."""
-        assert data.columns is not None
-        if self.columns is None:
-            problem = f"has named columns, but the run {self.run} does not say which column was which feature"
-            raise SpecError(
-                f"{data.path}: {problem}; train again on a table, or write the data as those it was made of"
-            )
-        place = {name: k for k, name in enumerate(self.columns)}
-        known = set(data.columns)
-        missing = [name for name in self.columns if name not in known]
-        if missing:
-            what = "column" if len(missing) == 1 else "columns"
-            raise SpecError(
-                f"{data.path}: no {what} {listed(missing)}, which the run {self.run} needs; add what is missing"
-            )
-        extra = [name for name in data.columns if name not in place]
-        if extra:
-            listen(Note(f"{data.path}: columns the model does not know are ignored: {listed(extra)}"))
-        return np.array([self.weights[place[name]] if name in place else 0.0 for name in data.columns])
+    def shard_scores(
+        self, engine: Engine, data: Dataset, listen: Listener = silent
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield scores and labels of all rows, shard after shard."""
+        return engine.stream(_shard_scores, data.shards, self.weights_on(data, listen))
 
-    def _by_position(self, data: Dataset, own: int, listen: Listener) -> np.ndarray:
-        known = self.weights.size
-        if own > known and self.columns:
-            problem = f"has {own:,} features without names, the run {self.run} {known:,}"
-            raise SpecError(f"{data.path}: {problem}; write the same features in the same order, or a table with names")
-        if own > known:
-            listen(Note(f"{data.path}: has {own:,} features, the model {known:,}; those beyond have weight 0"))
-        if self.columns:
-            fewer = f", and the model's last {known - own:,} are 0" if own < known else ""
-            listen(Note(f"{data.path}: has no column names; its features are taken by position{fewer}"))
-        weights = np.zeros(own)
-        shared = min(own, known)
-        weights[:shared] = self.weights[:shared]
-        return weights
-
-    def check_bias(self, path: str, bias: float) -> None:
-        """Refuse data with another bias than the run's."""
-        if bias != self.bias:
-            numbers = f"the data have bias {bias!r}, the run {self.run} was trained with {self.bias!r}"
-            remedy = f"pass --bias {self.bias!r}, and ingest a shard directory again with it"
-            raise SpecError(f"{path}: {numbers}; {remedy}")
-
-    def _check_labels(self, data: Dataset, listen: Listener) -> None:
-        """Refuse a label that means one class in the run and the other in the data; mention one that is new."""
-        known = dict.fromkeys(self.negative, SIGNS[0]) | dict.fromkeys(self.positive, SIGNS[1])
-        for labels, sign, name in zip((data.labels.negative, data.labels.positive), SIGNS, self.names, strict=True):
-            for label in labels:
-                if known.get(label, sign) != sign:
-                    problem = f"label {label} is {sign} in the data and {known[label]} in the run {self.run}"
-                    remedy = f"pass --positive {self.positive[0]}, and ingest a shard directory again with it"
-                    raise SpecError(f"{data.path}: {problem}; {remedy}")
-            new = [label for label in labels if label not in known]
-            if new:
-                more = f" and {len(new) - 1} more are" if len(new) > 1 else " is"
-                listen(Note(f"{data.path}: label {new[0]}{more} new to the run, taken for {name}"))
+    def block_scores(self, block: Block, rows: Rows) -> np.ndarray:
+        """Return the scores of a block in the model's own numbers; ``rows`` are the same with the bias column."""
+        w, known = self.w, self.known
+        if block.largest >= known:  # a place of weight 0 for what no training row had, and the bias after it
+            placed = replace(block, indices=np.minimum(block.indices, np.int32(known)))
+            rows = join([Piece(placed, rows.labels, 0, block.n_rows)], self.bias, known + 1)
+            w = np.insert(w, known, 0.0)
+        return _scores(rows, w)
 
 
-def model_of(source: Run | StepView, c: float | None = None, listen: Listener = silent) -> LinearModel:
-    """Return the model of a step, or of a run: its best step, or the step at ``c``."""
-    if isinstance(source, StepView):
-        step, run = source, open_run(source.model.path.parents[1])
-    else:
-        step, run = source.at(c, listen), source
-    about, w = run.header.data, step.w
-    columns, own = _columns(about), w.size - (1 if about.bias else 0)
-    if columns is not None and len(set(columns)) != own:
-        raise RunError(f"{run.path}: run.json does not name the model's {own:,} features; train again")
-    labels = (about.negative, about.positive, about.one_against_rest)
-    return LinearModel(run.path, step.step, step.c, w, about.bias, *labels, columns, about.index_base)
+def _shard_scores(shard: Shard, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rows = shard.load()
+    return _scores(rows, w), np.array(rows.labels)
 
 
-def _columns(about: DataRecord) -> tuple[str, ...] | None:
-    """Return the names of the features; a run of before they were kept has those of its data, if these are there."""
-    if about.says_columns:
-        return about.columns
-    folder = Path(about.path)
-    if is_url(about.path) or not (folder / MANIFEST).is_file():
-        return None
-    try:
-        found = read_manifest(folder)
-    except DatasetError:
-        return None  # the data are no longer what they were
-    return names_of(found) if found.fingerprint == about.fingerprint else None
+def _scores(rows: Rows, w: np.ndarray) -> np.ndarray:
+    return csr.margins(rows.indptr, rows.indices, rows.values, np.ones_like(rows.labels), w)
 
 
 def trained_on(data: Dataset, run: Path, c: float, w: np.ndarray) -> LinearModel:

@@ -1,6 +1,6 @@
 """Rows to be scored: read for a model, straight from their files, with a label or without.
 
-    files -> blocks, features found by the model's names -> x_i . w, and the class where the label says one
+    files -> blocks, features found by the model's names -> scores, and the class where the label says one
 
 Nothing is stored and nothing is read twice. Columns are matched by name where model and table have names, wherever they
 stand; formats without names (svmlight, npz, list columns) by position. What indices of svmlight text count from is what
@@ -29,8 +29,7 @@ from pipeline.data.reading.layout import Layout, listed
 from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, join_digests
 from pipeline.errors import NoRowsError, SpecError
 from pipeline.events import Listener, Note, silent
-from pipeline.maths import csr
-from pipeline.scoring.linear_model import LinearModel
+from pipeline.scoring.models import Model
 
 
 class RowsToScore:
@@ -41,7 +40,7 @@ class RowsToScore:
     """
 
     def __init__(
-        self, model: LinearModel, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
+        self, model: Model, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
     ) -> None:
         spec = spec or IngestSpec(bias=model.bias)
         self.model, self.path, self.listen = model, str(path), listen
@@ -87,11 +86,11 @@ class RowsToScore:
     @property
     def fingerprint(self) -> str:
         """What the fingerprint of a data set of the rows read is, as far as the model's features and labels go."""
-        return fingerprint(self.files, self.model.w.size)
+        return fingerprint(self.files, self.model.known + (1 if self.model.bias else 0))
 
     def _check_columns(self) -> None:
         """Say what is matched how, and refuse widths that cannot be: before anything is read."""
-        known, model = self.model.weights.size, self.model
+        known, model = self.model.known, self.model
         unnamed = [source for source in self.sources if source.columns is None]
         for source in unnamed:
             width = source.n_features
@@ -111,11 +110,11 @@ class RowsToScore:
 
     def _report(self) -> None:
         """Say what was passed over, once all has been read."""
-        own, known, unknown = self.largest + 1, self.model.weights.size, self.labels.unknown
+        own, known, unknown = self.largest + 1, self.model.known, self.labels.unknown
         if own > known and self.model.columns:
             raise self._other_width(own)
         if own > known:
-            said = f"has {own:,} features, the model {known:,}; those beyond have weight 0"
+            said = f"has {own:,} features, the model {known:,}; {self.model.beyond}"
             self.listen(Note(f"{self.path}: {said}"))
         if unknown:
             rows = sum(unknown.values())
@@ -123,7 +122,7 @@ class RowsToScore:
             self.listen(Note(f"{self.path}: {said}"))
 
     def _other_width(self, width: int) -> SpecError:
-        known = self.model.weights.size
+        known = self.model.known
         problem = f"has {width:,} features without names, the run {self.model.run} {known:,}"
         return SpecError(f"{self.path}: {problem}; write the same features in the same order, or a table with names")
 
@@ -139,7 +138,7 @@ class _Part:
 class _Scorer:
     """Parses and scores blocks, wherever that is done."""
 
-    model: LinearModel
+    model: Model
     labels: KnownLabels
 
     def of(self, task: BlockTask) -> Callable[[], tuple[Block, _Part]]:
@@ -147,12 +146,7 @@ class _Scorer:
         return partial(self._scored, task)
 
     def _scored(self, task: BlockTask) -> tuple[Block, _Part]:
-        block, known = task(), self.model.weights.size
-        sign, w = self.labels.signs_of(block.labels), self.model.w
-        rows = join([Piece(block, sign, 0, block.n_rows)], self.model.bias, known)
-        lanes = digest_rows(rows)
-        if block.largest >= known:  # a place of weight 0 for what no training row had, and the bias after it
-            placed = replace(block, indices=np.minimum(block.indices, np.int32(known)))
-            rows = join([Piece(placed, sign, 0, block.n_rows)], self.model.bias, known + 1)
-            w = np.insert(w, known, 0.0)
-        return block, _Part(csr.margins(rows.indptr, rows.indices, rows.values, np.ones_like(sign), w), sign, lanes)
+        block = task()
+        sign = self.labels.signs_of(block.labels)
+        rows = join([Piece(block, sign, 0, block.n_rows)], self.model.bias, self.model.known)
+        return block, _Part(self.model.block_scores(block, rows), sign, digest_rows(rows))

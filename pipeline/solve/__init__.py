@@ -5,6 +5,8 @@
     newton     semismooth Newton: few features, or a small gap
     liblinear  LIBLINEAR, finished by auto where it stops early
 
+A kernel's reduced problem is given by the Gram matrix of its rows, and has solvers of its own (``gram``).
+
 To add one: a file here with ``SOLVER = <an object of a subclass of Solver>``, and its name in ``SOLVERS``. This module
 imports none of them: the command line lists their names without loading compiled code.
 """
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pipeline.solve.contract import Solver
 
 SOLVERS = ("auto", "dcd", "newton", "liblinear")  # the modules, in the order in which they are offered
+GRAM_SOLVERS = ("auto", "projected", "newton", "libsvm")  # of a kernel's problem (``gram``)
 
 
 def solver_named(name: str) -> Solver:

@@ -1,6 +1,6 @@
 """Scores and labels of all rows, in row order, in one pass: of a data set, or of files as they are.
 
-    run -> weights on these data -> [x_i . w, part after part] -> Parquet, and how good the predictions are
+    run -> model on these data -> [scores, part after part] -> Parquet, and how good the predictions are
 
 Rows need no label: how good the predictions are is said of those whose label the model knows. The file's row groups
 have ``GROUP`` rows whatever the parts are, so its bytes depend on the rows and the model alone. In memory are the
@@ -18,17 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.inputs import is_shards, open_dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.events import Listener, Progress, silent
 from pipeline.files import replacing
-from pipeline.maths import csr
 from pipeline.maths.score import scores
 from pipeline.runs.directory import Run, StepView
-from pipeline.scoring.linear_model import LinearModel, model_of
+from pipeline.scoring.models import Model, model_of
 from pipeline.scoring.rows_to_score import RowsToScore
 
 GROUP = 1 << 20
@@ -37,9 +36,9 @@ SCHEMA = pa.schema([("score", pa.float64()), ("label", pa.string()), ("truth", p
 
 @dataclass(frozen=True)
 class Predicted:
-    """Consecutive rows: ``score`` is x_i . w, ``sign`` the data's own class (-1 or +1, 0 where they do not say).
+    """Consecutive rows: ``score`` is x_i . w, or what a kernel's model makes of x_i.
 
-    ``names`` is what to call the two classes.
+    ``sign`` is the data's own class (-1 or +1, 0 where they do not say), ``names`` what to call the two classes.
     """
 
     first_row: int
@@ -60,26 +59,27 @@ class Predicted:
 
 def predict(
     engine: Engine,
-    source: Run | StepView | LinearModel,
+    source: Run | StepView | Model,
     data: Dataset | RowsToScore | str | Path,
     listen: Listener = silent,
+    training: Dataset | str | Path | None = None,
 ) -> Iterator[Predicted]:
     """Predict every row of ``data``, a part at a time in row order; of a run its best step counts.
 
     ``data`` that are a path are files, read for the model: they need no labels. Data that do not fit the model (another
-    bias, a missing column, labels of the opposite meaning) are an error at once; see ``linear_model``.
+    bias, a missing column, labels of the opposite meaning) are an error at once; see ``scoring.model``. ``training``
+    names the training data of a kernel's model if they are no longer where run.json says.
     """
-    model = source if isinstance(source, LinearModel) else model_of(source, listen=listen)
+    model = model_of(source, None, listen, training) if isinstance(source, Run | StepView) else source
     if isinstance(data, str | Path):
         data = rows_for(model, str(data), IngestSpec(bias=model.bias), listen)
     if isinstance(data, RowsToScore):
         return _numbered(data.parts(), model, data.path)
-    parts = engine.stream(_shard_scores, data.shards, model.weights_on(data, listen))
-    return _numbered(parts, model, data.path)
+    return _numbered(model.shard_scores(engine, data, listen), model, data.path)
 
 
 def rows_for(
-    model: LinearModel,
+    model: Model,
     path: str,
     spec: IngestSpec,
     listen: Listener = silent,
@@ -90,7 +90,7 @@ def rows_for(
 
 
 def write_predictions(
-    engine: Engine, model: LinearModel, data: Dataset | RowsToScore, out: Path, listen: Listener = silent
+    engine: Engine, model: Model, data: Dataset | RowsToScore, out: Path, listen: Listener = silent
 ) -> Judged:
     """Write score, label and truth of every row to a Parquet file, and return how good the predictions are."""
     parts = predict(engine, model, data, listen)
@@ -139,7 +139,7 @@ def _groups(parts: Iterator[Predicted]) -> Iterator[tuple[np.ndarray, np.ndarray
         yield np.concatenate([p.score for p in waiting]), np.concatenate([p.sign for p in waiting])
 
 
-def _numbered(parts: Iterator[tuple[np.ndarray, np.ndarray]], model: LinearModel, path: str) -> Iterator[Predicted]:
+def _numbered(parts: Iterator[tuple[np.ndarray, np.ndarray]], model: Model, path: str) -> Iterator[Predicted]:
     row = 0
     for score, sign in parts:
         finite = np.isfinite(score)
@@ -148,12 +148,6 @@ def _numbered(parts: Iterator[tuple[np.ndarray, np.ndarray]], model: LinearModel
             raise DataError(problem, path=path, row=row + int(np.argmin(finite)) + 1)
         yield Predicted(row, score, sign, model.names)
         row += score.size
-
-
-def _shard_scores(shard: Shard, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    rows = shard.load()
-    score = csr.margins(rows.indptr, rows.indices, rows.values, np.ones_like(rows.labels), w)
-    return score, np.array(rows.labels)
 
 
 def _table(score: np.ndarray, sign: np.ndarray, names: tuple[str, str]) -> pa.Table:

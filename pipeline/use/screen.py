@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.budget import default_budget, project
+from pipeline.budget import default_budget
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.files import replacing
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO, Screened, verdicts
 from pipeline.path.c_range import Range
-from pipeline.path.certify import LinearPoint, LinearProof
-from pipeline.path.linear import LinearSpace
+from pipeline.path.point import CertifiedPoint, PointProof
+from pipeline.path.spaces import make_space, projected
 from pipeline.runs.directory import StepView
 from pipeline.spec import PathSpec
 from pipeline.working.state import RowState, collect
@@ -32,8 +32,8 @@ class Screening:
 
     c: float
     state: RowState
-    point: LinearPoint
-    proof: LinearProof
+    point: CertifiedPoint
+    proof: PointProof
 
     def parts(self) -> Iterator[Screened]:
         """Yield bounds and verdicts, part after part in row order; rows left out of training are ZERO."""
@@ -60,10 +60,11 @@ def screening(
     spec = spec or step.spec
     if not (np.isfinite(c) and c > 0):
         raise SpecError(f"C must be a positive finite number, not {c!r}")
-    plan = project(data.n_rows, data.n_features, memory or default_budget(), engine.backend.workers)
+    spec = replace(spec, rule=rule, memory=memory or default_budget())
+    plan = projected(engine, data, spec)
     state = collect(engine, data, spec, Path(step.model.path).parent if plan.scratch else None)
+    space = make_space(engine, data, state, spec, plan)
     Range(state).check((c, step.c))
-    space = LinearSpace(engine, data, state, replace(spec, rule=rule), plan)
     point = space.certify(float(step.c), space.carried(step, spec))
     return Screening(c, state, point, point.proof(c, rule))
 

@@ -15,7 +15,7 @@ from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.engine.engine import Engine
 from pipeline.path.fit import fit_path, train_run
 from pipeline.runs.directory import HEADER, STEPS, Run, open_run
-from pipeline.scoring.linear_model import model_of
+from pipeline.scoring.models import model_of
 from pipeline.use.export import WRITERS, export
 from pipeline.use.predict import predict
 from pipeline.verify.verify import verify

@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer
 from pipeline.errors import SpecError
 from pipeline.maths.ball import drift_of_sum
 from pipeline.maths.certificate import Certificate, certify, sums_of
-from pipeline.maths.rounding import square
+from pipeline.maths.rounding import square_between
 from pipeline.maths.slack import near_margin
 from tests.in_memory import problem
 
@@ -46,7 +46,7 @@ def certificate_of(z, costs, c, w, alpha):
     w_alpha = problem.combination(z, alpha)
     drift = drift_of_sum(float(alpha @ problem.row_norms(z)), len(alpha))
     apart = float(np.linalg.norm(w - w_alpha)) * (1 + 1e-12) + drift
-    return certify(c, partial(z, costs, c, w, alpha, slice(None)), square(w), w.size, apart)
+    return certify(c, partial(z, costs, c, w, alpha, slice(None)), square_between(w), apart)
 
 
 @pytest.mark.attack

@@ -22,9 +22,11 @@ import pipeline
 from pipeline.cli.export import KINDS
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
-from pipeline.scoring.linear_model import LinearModel, model_of
+from pipeline.scoring.linear_model import LinearModel
+from pipeline.scoring.models import model_of
 from pipeline.use import export as module
 from pipeline.use.export import WRITERS, export, load_sklearn
+from pipeline.use.export_kernel import KERNEL_WRITERS
 from pipeline.use.predict import predict
 from tests.trained import Trained, command, trained
 
@@ -44,7 +46,7 @@ def close(found, expected) -> None:
 
 
 def test_the_command_offers_what_there_is():
-    assert tuple(WRITERS) == KINDS
+    assert {*WRITERS, *KERNEL_WRITERS} == set(KINDS)
 
 
 @pytest.mark.parametrize("bias", [0.0, 1.0, 0.1, -2.0])
@@ -199,7 +201,7 @@ def test_the_command_says_which_labels_it_wrote(capsys, tmp_path):
     ("arguments", "code", "message"),
     [
         (["{run}"], 2, "Missing option '--out'"),
-        (["{run}", "--out", "svm.bin"], 2, "pass --as liblinear, sklearn or npz"),
+        (["{run}", "--out", "svm.bin"], 2, "pass --as liblinear, libsvm, sklearn or npz"),
         (["{run}", "--out", "svm.npz", "--as", "pickle"], 2, "'pickle' is not one of"),
         (["nowhere", "--out", "svm.npz"], 1, "not a run directory"),
         (["{run}", "--out", "svm.npz", "--c", "1e-9"], 1, "the smallest C is 0.01"),
@@ -224,7 +226,7 @@ pipeline.cli.main(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WRITERS)
 def test_a_full_disk_leaves_the_old_file(made, tmp_path, kind):
     """A limit on the size of files stands for the disk: writing fails in the middle."""
     (tmp_path / "svm").write_text("old")

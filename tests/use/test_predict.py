@@ -20,7 +20,8 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, DatasetError, OutputError, RunError, SpecError
 from pipeline.path.fit import fit_path
 from pipeline.runs.directory import Run, open_run
-from pipeline.scoring.linear_model import LinearModel, model_of
+from pipeline.scoring.linear_model import LinearModel
+from pipeline.scoring.models import model_of
 from pipeline.spec import SCORES
 from pipeline.use import predict as module
 from pipeline.use.predict import predict, write_predictions

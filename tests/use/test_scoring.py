@@ -18,7 +18,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, RunError, SpecError
 from pipeline.path.fit import fit_path
 from pipeline.runs.directory import HEADER, Run, open_run
-from pipeline.scoring.linear_model import model_of
+from pipeline.scoring.models import model_of
 from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.use.predict import predict, rows_for, write_predictions
 from tests.formats import Table, write_csv, write_npz, write_parquet_columns, write_parquet_lists, write_svmlight

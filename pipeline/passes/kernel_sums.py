@@ -1,0 +1,163 @@
+"""Sums over kernel columns for all rows: sum_j a_j K(x_i, x_j), shard by shard.
+
+A pass takes some columns (rows of the data that were gathered) with the coefficients of one or several sums. Every
+shard makes the values that it does not keep (``column_memo``) and adds them up in bins (``binned``), so that the sums
+have the same bits however columns were cut into passes and rows into shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.shards.rows import Rows
+from pipeline.engine.engine import Engine
+from pipeline.maths.binned import Binned, Bins, add_columns
+from pipeline.maths.kernel import Rbf
+from pipeline.maths.kernel_values import BLOCK, Columns, kernel_columns
+from pipeline.passes.column_memo import ShardColumns, columns_kept, forget
+from pipeline.passes.gather import copied, gather
+from pipeline.passes.products import window_of
+
+AT_ONCE = 4096  # columns a pass: their rows are gathered, and travel; fewer where they are long
+NONZEROS_AT_ONCE = 4_000_000  # of them
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a pass is asked for: columns by number with their rows, and the coefficients and bins of each sum.
+
+    ``capacity`` columns of a shard may be kept for ``run``; none for sums over ``awake`` rows only.
+    """
+
+    kernel: Rbf
+    numbers: np.ndarray
+    columns: Columns
+    coefficients: tuple[np.ndarray, ...]
+    bins: tuple[Bins, ...]
+    run: str
+    capacity: int
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One sum: coefficients y_j a_j by row (most of them 0), added to ``into``."""
+
+    coefficients: np.ndarray
+    into: Binned
+
+
+class KernelPasses:
+    """Adds columns up over all rows, and counts the kernel values that were made."""
+
+    def __init__(
+        self, engine: Engine, data: Dataset, kernel: Rbf, lengths: np.ndarray, wide: bool, run: str, capacity: int
+    ) -> None:
+        self.engine, self.data, self.kernel = engine, data, kernel
+        self.lengths, self.wide, self.run, self.capacity = lengths, wide, run, capacity
+        self.passes = self.values = 0
+
+    def add(self, wanted: Sequence[Wanted], awake: np.ndarray | None = None) -> None:
+        """Add the sums for all rows, or for those that are ``awake``; some columns a pass."""
+        used = np.zeros(self.data.n_rows, np.bool_)
+        for each in wanted:
+            used |= each.coefficients != 0.0
+        numbers = np.flatnonzero(used)
+        for some in self._cut(numbers):
+            self._pass(some, wanted, awake)
+
+    def release(self) -> None:
+        """Let workers forget the columns that they keep."""
+        for _ in self.engine.stream(_forget, self.data.shards, self.run):
+            pass
+        forget(self.run)
+
+    def _cut(self, numbers: np.ndarray) -> list[np.ndarray]:
+        ends = np.cumsum(self.lengths[numbers], dtype=np.int64) // NONZEROS_AT_ONCE
+        ends = np.maximum.accumulate(ends + np.arange(numbers.size) // AT_ONCE)
+        return np.split(numbers, np.flatnonzero(np.diff(ends)) + 1) if numbers.size else []
+
+    def _pass(self, numbers: np.ndarray, wanted: Sequence[Wanted], awake: np.ndarray | None) -> None:
+        mask = np.zeros(self.data.n_rows, np.bool_)
+        mask[numbers] = True
+        found = gather(self.engine, self.data, mask, self.lengths, self.wide).x
+        sums = Sums(
+            self.kernel,
+            numbers,
+            Columns(found.indptr, found.indices, found.data),
+            tuple(each.coefficients[numbers] for each in wanted),
+            tuple(each.into.bins for each in wanted),
+            self.run,
+            self.capacity,
+        )
+        shards, row = self.data.shards, 0
+        window = window_of(self.engine, self.data, 16 * len(wanted))
+        if awake is None:
+            for parts, made in self.engine.stream(_shard_sums, shards, sums, window=window):
+                part = slice(row, row + parts[0][0].size)
+                for each, (first, second) in zip(wanted, parts, strict=True):
+                    each.into.add(part, first, second)
+                row, self.values = part.stop, self.values + made
+        else:
+            for parts, made, rows in self.engine.stream(_awake_sums, shards, sums, awake, window=window):
+                for each, (first, second) in zip(wanted, parts, strict=True):
+                    each.into.first[rows] += first
+                    each.into.second[rows] += second
+                self.values += made
+        self.passes += 1
+
+
+Parts = list[tuple[np.ndarray, np.ndarray]]
+
+
+def _shard_sums(shard: Shard, sums: Sums) -> tuple[Parts, int]:
+    """Return the bins of every sum for a shard's rows, and how many kernel values were made."""
+    rows = shard.load()
+    kept = columns_kept(sums.run, shard.first_row, rows.n_rows, sums.capacity)
+    return _sums_of(rows, kept, sums)
+
+
+def _awake_sums(shard: Shard, sums: Sums, awake: np.ndarray) -> tuple[Parts, int, np.ndarray]:
+    """Return the same for the rows of a shard that are awake, with their numbers; nothing is kept."""
+    numbers = np.flatnonzero(awake[shard.first_row : shard.first_row + shard.n_rows])
+    if numbers.size == 0:
+        return [(np.empty(0), np.empty(0)) for _ in sums.coefficients], 0, numbers
+    rows = shard.load()
+    indptr, indices, values = copied(rows, numbers)
+    some = replace(rows, indptr=indptr, indices=indices, values=values, labels=rows.labels[numbers])
+    return *_sums_of(some, ShardColumns(0, numbers.size), sums), numbers + shard.first_row
+
+
+def _sums_of(rows: Rows, kept: ShardColumns, sums: Sums) -> tuple[Parts, int]:
+    n = rows.n_rows
+    matrix = rows.indptr, rows.indices, rows.values
+    squares = kept.squares_of(rows.indptr, rows.values)
+    slots = kept.look_up(sums.numbers)
+    missing = np.flatnonzero(slots < 0)
+    room = kept.make_room(sums.numbers[missing])
+    stored = missing[: room.size]
+    kernel_columns(sums.kernel, matrix, squares, rows.n_features, sums.columns, stored, kept.values, room)
+    slots[stored] = room
+    totals = [(np.zeros(n), np.zeros(n)) for _ in sums.coefficients]
+    _add(kept.values, np.flatnonzero(slots >= 0), slots, sums, totals)
+    rest = missing[room.size :]
+    passing, slots = np.empty((min(BLOCK, rest.size), n)), slots.copy()
+    for first in range(0, rest.size, BLOCK):
+        some = rest[first : first + BLOCK]
+        slots[some] = np.arange(some.size)
+        kernel_columns(sums.kernel, matrix, squares, rows.n_features, sums.columns, some, passing, slots[some])
+        _add(passing, some, slots, sums, totals)
+    return totals, missing.size * n
+
+
+def _add(values: np.ndarray, some: np.ndarray, slots: np.ndarray, sums: Sums, totals: Parts) -> None:
+    for coefficients, bins, (first, second) in zip(sums.coefficients, sums.bins, totals, strict=True):
+        add_columns(values, slots[some], coefficients[some], bins, first, second)
+
+
+def _forget(shard: Shard, run: str) -> None:
+    del shard
+    forget(run)

@@ -1,0 +1,174 @@
+"""A kernel's space: w is a combination of the rows, alpha, and a row's margin a sum over kernel columns.
+
+The working set is solved for by its Gram matrix, all other rows folded into b = f_W - Q_WW alpha_W; the certificate is
+over all rows (``kernel_certify``).
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.budget import KernelProjection
+from pipeline.data.dataset import Dataset
+from pipeline.engine.engine import Engine
+from pipeline.maths.kernel import Rbf
+from pipeline.maths.path_start import c_min
+from pipeline.passes.gather import gather
+from pipeline.passes.kernel_sums import KernelPasses
+from pipeline.path.kernel_certify import KernelCertifier, KernelPair, KernelPoint, Signed
+from pipeline.path.reference import carry_over, follow_costs
+from pipeline.path.space import Timer
+from pipeline.runs.directory import StepView
+from pipeline.runs.model_file import StoredModel
+from pipeline.runs.records import StepRecord
+from pipeline.runs.writer import RunWriter
+from pipeline.scoring.kernel_model import kernel_margins
+from pipeline.solve.gram import gram_solver_named
+from pipeline.solve.gram.problem import GramProblem
+from pipeline.spec import PathSpec
+from pipeline.working.gram import GramRows
+from pipeline.working.state import RowState
+
+
+class KernelSpace:
+    """The space of a kernel. From now on the state's norms are those of the rows there: kappa, all of them."""
+
+    def __init__(
+        self, engine: Engine, data: Dataset, state: RowState, spec: PathSpec, budget: KernelProjection
+    ) -> None:
+        assert spec.gamma is not None
+        self.engine, self.data, self.state = engine, data, state
+        self.kernel = Rbf(spec.gamma, data.bias)
+        self.solver = gram_solver_named(spec.solver)
+        squares = state.empty()
+        for part in state.chunks():
+            squares[part] = state.norms[part] * state.norms[part] * (1 + 1e-12)
+            state.norms[part] = self.kernel.norm
+        capacity = min(data.n_rows, budget.columns // (8 * max(1, data.n_rows)))
+        self.passes = KernelPasses(
+            engine, data, self.kernel, state.lengths, state.wide, run=uuid.uuid4().hex, capacity=capacity
+        )
+        self.certifier = KernelCertifier(self.passes, state, squares, self.kernel, spec.rule)
+        self.gram = GramRows(engine, data, state, self.kernel, budget.working_rows)
+        self._all: Signed | None = None
+        self._counted = 0
+
+    def c_min(self) -> float:
+        """Return 1/max (Q c)_i."""
+        rows, found = self.state, self._every_row().g
+        products = rows.empty()
+        for part in rows.chunks():
+            products[part] = rows.labels[part] * found.values(part)
+        doubt = self.certifier.error(rows.costs).of_rows(self.certifier.squares).max(initial=0.0)
+        return c_min(products[rows.costs > 0], float(doubt))
+
+    def _every_row(self) -> Signed:
+        """Return g of all rows that are trained on, which is f/C below C_min."""
+        if self._all is None:
+            self._all = self.certifier.signed(self.state.costs > 0.0)
+        return self._all
+
+    def first(self, c: float) -> KernelPair:
+        """Return the pair with alpha_i = u_i for all rows: the solution at C <= C_min."""
+        rows, alpha = self.state, self.state.empty()
+        for part in rows.chunks():
+            alpha[part] = c * rows.costs[part]
+        return KernelPair(alpha, self._every_row())
+
+    def scaled(self, point: KernelPoint, c: float) -> KernelPair:
+        """Bring a pair to C, scaled with it: bounds stay bounds, and no column is needed.
+
+        As it is where no row is at its bound: then no more of them would be free.
+        """
+        rows, old = self.state, point.pair
+        rho = c / point.c if old.near.signs.any() or c < point.c else 1.0
+        alpha, f = rows.empty(), rows.empty()
+        for part in rows.chunks():
+            u = c * rows.costs[part]
+            alpha[part] = np.where(old.near.signs[part], u, np.minimum(old.alpha[part] * rho, u))
+            f[part] = point.margins[part] * rho
+        return KernelPair(alpha, old.near, f)
+
+    def stored(self, model: StoredModel, drift: float) -> KernelPair:
+        """Return the pair that a step of this run has written."""
+        del drift
+        alpha = self.state.empty()
+        model.alpha(alpha)
+        return KernelPair(alpha)
+
+    def carried(self, step: StepView, spec: PathSpec) -> KernelPair:
+        """Return the pair that a step of any run of this kernel makes on these rows; new rows have alpha 0."""
+        del spec
+        alpha = self.state.empty()
+        carry_over(step, self.data, alpha)
+        follow_costs(step, self.state, alpha, float(step.c))
+        return KernelPair(alpha)
+
+    def certify(self, c: float, pair: KernelPair, tol: float = math.inf) -> KernelPoint:
+        """Certify a pair."""
+        del tol
+        point = self.certifier.point(c, pair)
+        self._all = None
+        return point
+
+    def solve(self, c: float, pair: KernelPair, chosen: np.ndarray, target: float, clock: Timer) -> KernelPair:
+        """Return the pair after solving over the rows that ``chosen`` marks, or over those of them that matter most."""
+        assert pair.margins is not None
+        with clock("gather"):
+            self.gram.hold(self._foremost(c, pair, chosen))
+        with clock("solve"):
+            rows, q = self.gram.rows, self.gram.matrix()
+            start = pair.alpha[rows]
+            problem = GramProblem(q, c * self.state.costs[rows], pair.margins[rows] - q @ start)
+            found = self.solver.run(problem, start, target)
+            alpha = self.state.empty()
+            alpha[:] = pair.alpha
+            alpha[rows] = found.alpha
+        return replace(pair, alpha=alpha, margins=None, solver=found.solver)
+
+    def _foremost(self, c: float, pair: KernelPair, chosen: np.ndarray) -> np.ndarray:
+        """Return the chosen rows by number; of more than can be held, those with the largest part of the gap."""
+        rows = np.flatnonzero(chosen)
+        if rows.size <= self.gram.limit:
+            return rows
+        assert pair.margins is not None
+        slack, alpha, u = 1.0 - pair.margins[rows], pair.alpha[rows], c * self.state.costs[rows]
+        part = np.where(slack > 0.0, (u - alpha) * slack, -alpha * slack)
+        return np.sort(rows[np.argsort(-part, kind="stable")[: self.gram.limit]])
+
+    def fits(self, chosen: np.ndarray) -> bool:
+        """Tell whether some rows can be solved for all at once."""
+        return int(np.count_nonzero(chosen)) <= self.gram.limit
+
+    def margins_again(self, model: StoredModel) -> np.ndarray:
+        """Return the margins of a step of this run, with the bits they had."""
+        return self.certifier.point(model.c, self.stored(model, 0.0)).margins
+
+    def margins_on(self, point: KernelPoint, other: Dataset) -> np.ndarray:
+        """Return the margins of the rows of another data set."""
+        support = point.pair.alpha > 0.0
+        rows = gather(self.engine, self.data, support, self.state.lengths, self.state.wide)
+        return kernel_margins(self.engine, self.data, rows, point.pair.alpha[support], self.kernel, other)
+
+    def write(self, writer: RunWriter, facts: StepRecord, point: KernelPoint) -> StepRecord:
+        """Write a finished step with its model; return its line."""
+        made = self.passes.values + self.gram.values
+        facts, self._counted = replace(facts, kernel_values=made - self._counted), made
+        return writer.append(facts, np.zeros(self.data.n_features), point.pair.alpha, self.state.verdicts, None)
+
+    def reading(self) -> tuple[int, int]:
+        """Return the passes so far, and the nonzeros read besides."""
+        return self.passes.passes, self.gram.held.read
+
+    def read_since(self, begun: tuple[int, int]) -> float:
+        """Return how many times the data were read since then."""
+        return self.passes.passes - begun[0] + (self.gram.held.read - begun[1]) / max(1, self.data.nnz)
+
+    def release(self) -> None:
+        """Let go of the rows and of the columns that are held."""
+        self.gram.release()
+        self.passes.release()

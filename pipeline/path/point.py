@@ -1,0 +1,92 @@
+"""A point of the path: (w, alpha) at C with its certificate, in any space.
+
+It owns the rows' products with the few vectors that its reference's span has, as its pair owns alpha: what it proves
+stays proven, whoever certifies what afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline.maths.certificate import Certificate
+from pipeline.maths.certified_pair import CertifiedPair
+from pipeline.maths.eps_grid import Reach
+from pipeline.maths.region import Region
+from pipeline.maths.rules import rule_named
+from pipeline.working.state import RowState
+
+SAFE = 1 + 1e-12  # more than the rounding of norms and of a few operations
+
+
+@dataclass(frozen=True)
+class CertifiedPoint:
+    """A certified pair, with the rows' products with the vectors of the reference's span, w first."""
+
+    c: float
+    pair: Any
+    reference: CertifiedPair
+    products: tuple[np.ndarray, ...]
+    state: RowState
+
+    def terms(self, part: slice) -> np.ndarray:
+        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs."""
+        return self.state.lengths[part]
+
+    @property
+    def margins(self) -> np.ndarray:
+        """The rows' products with w."""
+        return self.products[0]
+
+    @property
+    def drift(self) -> float:
+        """A bound on what rounding has done to w_alpha."""
+        return 0.0
+
+    @property
+    def unit(self) -> float:
+        """The length that ``reach`` is measured in."""
+        return self.reference.span.unit
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is proven of the pair itself."""
+        return self.reference.certificate
+
+    @property
+    def reach(self) -> Reach:
+        """What the eps-path needs to know, all on the safe side, in the units of the reference's span."""
+        ref, span = self.reference, self.reference.span
+        sizes = (span.size(ref.w), span.size(ref.w_alpha) + self.drift / span.unit)
+        square, alpha_square = (size * size * SAFE for size in sizes)
+        loss, alpha = ref.energies
+        return Reach(self.c, square, alpha / SAFE, loss / self.c * SAFE, ref.sums.rows, alpha_square)
+
+    def proof(self, c: float, rule: str) -> PointProof:
+        """Return what ``rule`` proves about the rows at C = ``c``."""
+        return PointProof(self, rule_named(rule).region(self.reference, c))
+
+
+@dataclass(frozen=True)
+class PointProof:
+    """A region that holds w* at some C, with the products that turn it into bounds of z_i . w*."""
+
+    point: CertifiedPoint
+    region: Region
+
+    @property
+    def proves(self) -> bool:
+        """Whether there is any bound at all."""
+        return bool(self.region.balls)
+
+    @property
+    def radius(self) -> float:
+        """The radius of the region's first ball."""
+        return self.region.radius
+
+    def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper bounds for some rows; for verdicts they need not be ``sharp``."""
+        some = [p[part] for p in self.point.products]
+        return self.region.bounds(some, self.point.state.norms[part], self.point.terms(part), sharp)

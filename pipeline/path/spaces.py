@@ -1,0 +1,35 @@
+"""Which space a run lives in, and how its memory is divided."""
+
+from __future__ import annotations
+
+from pipeline.budget import Budget, KernelProjection, project, project_kernel
+from pipeline.data.dataset import Dataset
+from pipeline.engine.engine import Engine
+from pipeline.path.linear import LinearSpace
+from pipeline.path.space import Space
+from pipeline.spec import PathSpec
+from pipeline.working.held import ROW_BYTES, entry_bytes
+from pipeline.working.state import RowState
+
+
+def projected(engine: Engine, data: Dataset, spec: PathSpec) -> Budget:
+    """Divide the budget of a run, or say that it is too small."""
+    where = engine.backend
+    if spec.kernel != "linear":
+        largest = max(shard.n_rows for shard in data.shards)
+        beside = where.in_process or where.name == "processes"  # a cluster's workers have memory of their own
+        return project_kernel(data.n_rows, data.n_features, largest, spec.memory, where.workers, beside)
+    processes = where.workers if where.name == "processes" else 0
+    projection = project(data.n_rows, data.n_features, spec.memory, where.workers, processes, where.in_process)
+    if engine.pinned is not None:
+        engine.pinned.reserve(projection.on_worker(entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows))
+    return projection
+
+
+def make_space(engine: Engine, data: Dataset, state: RowState, spec: PathSpec, budget: Budget) -> Space:
+    """Return the space of a run, which may make the state's norms those of its own."""
+    if isinstance(budget, KernelProjection):
+        from pipeline.path.kernel import KernelSpace  # noqa: PLC0415 - compiled code that linear runs do not need
+
+        return KernelSpace(engine, data, state, spec, budget)
+    return LinearSpace(engine, data, state, spec, budget)

@@ -1,0 +1,86 @@
+"""The model of a run's step: weights, or a kernel's support rows, which are gathered from the training data once.
+
+A kernel's model on disk has alpha by row; its rows are those of the data that it was trained on, found where run.json
+says that they were, or where the user says that they are now. They must have the fingerprint that they had.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.data.dataset import Dataset, names_of
+from pipeline.data.ingest.ingest import IngestSpec
+from pipeline.data.inputs import open_dataset
+from pipeline.data.shards.manifest import MANIFEST, read_manifest
+from pipeline.data.stores.located import is_url
+from pipeline.engine.engine import Engine
+from pipeline.errors import DatasetError, RunError, SieveError
+from pipeline.events import Listener, silent
+from pipeline.maths.kernel import Rbf
+from pipeline.passes.gather import gather
+from pipeline.runs.data_record import DataRecord
+from pipeline.runs.directory import Run, StepView, open_run
+from pipeline.scoring.kernel_model import KernelModel, support_of
+from pipeline.scoring.linear_model import LinearModel
+
+Model = LinearModel | KernelModel
+
+
+def model_of(
+    source: Run | StepView,
+    c: float | None = None,
+    listen: Listener = silent,
+    training: Dataset | str | Path | None = None,
+) -> Model:
+    """Return the model of a step, or of a run: its best step, or the step at ``c``.
+
+    ``training`` names the training data of a kernel's model if they are no longer where they were.
+    """
+    if isinstance(source, StepView):
+        step, run = source, open_run(source.model.path.parents[1])
+    else:
+        step, run = source.at(c, listen), source
+    about, gamma = run.header.data, run.spec.gamma
+    columns, own = _columns(about), about.features - (1 if about.bias else 0)
+    if columns is not None and len(set(columns)) != own:
+        raise RunError(f"{run.path}: run.json does not name the model's {own:,} features; train again")
+    names = (about.negative, about.positive, about.one_against_rest, columns, about.index_base)
+    if gamma is None:
+        return LinearModel(run.path, step.step, step.c, step.w, about.bias, *names)
+    data, alpha = _training_data(run, training, listen), step.alpha
+    with Engine("threads") as engine:
+        rows = gather(engine, data, alpha > 0.0)
+    support = support_of(rows, alpha[rows.rows], Rbf(gamma, about.bias))
+    return KernelModel(run.path, step.step, step.c, support, own, *names)
+
+
+def _training_data(run: Run, given: Dataset | str | Path | None, listen: Listener) -> Dataset:
+    """Open the data that a run was trained on, and make sure that it was these."""
+    about = run.header.data
+    cure = f"a kernel's model of {run.path} needs its training data; name them with --training-data"
+    if isinstance(given, Dataset):
+        data = given
+    else:
+        positive = about.positive[0] if about.one_against_rest else None
+        spec = IngestSpec(positive=positive, bias=about.bias)
+        try:
+            data = open_dataset(given or about.path, spec, listen, given=())
+        except SieveError as error:
+            raise RunError(f"{error}; {cure}") from error
+    if data.fingerprint != about.fingerprint:
+        raise RunError(f"{data.path}: has other rows than the run was trained on; {cure}")
+    return data
+
+
+def _columns(about: DataRecord) -> tuple[str, ...] | None:
+    """Return the names of the features; a run of before they were kept has those of its data, if these are there."""
+    if about.says_columns:
+        return about.columns
+    folder = Path(about.path)
+    if is_url(about.path) or not (folder / MANIFEST).is_file():
+        return None
+    try:
+        found = read_manifest(folder)
+    except DatasetError:
+        return None  # the data are no longer what they were
+    return names_of(found) if found.fingerprint == about.fingerprint else None

@@ -1,0 +1,104 @@
+"""A kernel's model for other programs: LIBSVM's text, arrays for scikit-learn, plain arrays.
+
+All of them have the support rows x_j without a bias column, and y_j alpha_j for each. LIBSVM decides by
+
+    sum_j y_j alpha_j exp(-gamma |x_j - x|^2) - rho,    rho = -B^2 sum_j y_j alpha_j,
+
+rows of the first label, the positive class, standing first. scikit-learn's SVC cannot be put together from such numbers
+without writing to what is private in it, so that its file is read as an estimator of our own (``rbf_classifier``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import numpy as np
+import scipy.sparse as sp
+
+from pipeline.events import Listener
+from pipeline.scoring.kernel_model import KernelModel
+from pipeline.use.export_names import classes_of, columns_as, integers_of
+
+
+def _write_libsvm(model: KernelModel, stream: BinaryIO, listen: Listener) -> None:
+    """Write the text that LIBSVM's svm-train would have written."""
+    negative, positive = integers_of(model, "LIBSVM", listen)
+    support = model.support
+    order = np.concatenate([np.flatnonzero(support.coefficients > 0), np.flatnonzero(support.coefficients < 0)])
+    first = int(np.count_nonzero(support.coefficients > 0))
+    lines = [
+        "svm_type c_svc",
+        "kernel_type rbf",
+        f"gamma {support.kernel.gamma:.17g}",
+        "nr_class 2",
+        f"total_sv {order.size}",
+        f"rho {0.0 - _intercept(model):.17g}",
+        f"label {positive} {negative}",
+        f"nr_sv {first} {order.size - first}",
+        "SV",
+    ]
+    stream.write("".join(f"{line}\n" for line in lines).encode())
+    for j in order.tolist():
+        entries = slice(support.indptr[j], support.indptr[j + 1])
+        pairs = zip((support.indices[entries] + 1).tolist(), support.values[entries].tolist(), strict=True)
+        text = "".join(f"{index}:{value:.17g} " for index, value in pairs)
+        stream.write(f"{support.coefficients[j]:.17g} {text}\n".encode())
+
+
+def _intercept(model: KernelModel) -> float:
+    """Return B^2 sum_j y_j alpha_j, what the bias adds to every score."""
+    return model.support.kernel.shift * math.fsum(model.support.coefficients.tolist())
+
+
+def _write_rbf_sklearn(model: KernelModel, stream: BinaryIO, listen: Listener) -> None:
+    """Write what ``load_sklearn`` reads: the fitted attributes of an RbfClassifier, and its parameters."""
+    arrays: dict[str, Any] = {
+        **_support(model),
+        "dual_coef_": model.support.coefficients[None, :],
+        "intercept_": np.array([_intercept(model)]),
+        "classes_": classes_of(model),
+        "C": model.c,
+        "n_features_in_": model.known,
+    }
+    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_"))
+
+
+def _write_rbf_npz(model: KernelModel, stream: BinaryIO, listen: Listener) -> None:
+    """Write C, gamma, bias, the support rows as CSR arrays, y_j alpha_j of each, and names of classes and features."""
+    arrays: dict[str, Any] = {
+        **_support(model),
+        "coefficients": model.support.coefficients,
+        "n_features": model.known,
+        "c": model.c,
+        "bias": model.bias,
+        "labels": np.array(model.names),
+    }
+    np.savez(stream, **arrays, **columns_as(model, "columns"))
+
+
+def _support(model: KernelModel) -> dict[str, Any]:
+    support = model.support
+    arrays = {f"support_{name}": getattr(support, name) for name in ("indptr", "indices", "values")}
+    return {"gamma": support.kernel.gamma, **arrays}
+
+
+def rbf_classifier(stored: Any) -> Any:
+    """Return the RbfClassifier of what ``_write_rbf_sklearn`` wrote."""
+    from pipeline.use.rbf_classifier import RbfClassifier  # noqa: PLC0415 - scikit-learn is slow to import
+
+    found = RbfClassifier(gamma=float(stored["gamma"]), C=float(stored["C"]))
+    parts = tuple(stored[f"support_{name}"] for name in ("values", "indices", "indptr"))
+    shape = stored["dual_coef_"].shape[1], int(stored["n_features_in_"])
+    found.support_vectors_ = sp.csr_array(parts, shape=shape)
+    found.support_vectors_.check_format()
+    found.dual_coef_, found.intercept_ = stored["dual_coef_"], stored["intercept_"]
+    return found
+
+
+KERNEL_WRITERS: dict[str, Callable[[KernelModel, BinaryIO, Listener], None]] = {
+    "libsvm": _write_libsvm,
+    "sklearn": _write_rbf_sklearn,
+    "npz": _write_rbf_npz,
+}

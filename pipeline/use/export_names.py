@@ -1,0 +1,33 @@
+"""The user's names for classes and features, as other programs want them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from pipeline.events import Listener, Note
+from pipeline.scoring.model import SIGNS, TrainedModel
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+def integers_of(model: TrainedModel, program: str, listen: Listener) -> tuple[int, int]:
+    """Return the labels of the two classes as the C integers that a program wants; a line says if they are others."""
+    names = model.names
+    if not all(_INTEGER.fullmatch(name) and abs(int(name)) < 2**31 for name in names):
+        listen(Note(f"{program}'s labels are integers: {names[1]} is written as 1 and {names[0]} as -1"))
+        names = SIGNS
+    return int(names[0]), int(names[1])
+
+
+def classes_of(model: TrainedModel) -> np.ndarray:
+    """Return the names of the classes for scikit-learn: integers where they are such and fit into 64 bits."""
+    whole = all(_INTEGER.fullmatch(name) and abs(int(name)) < 2**63 for name in model.names)
+    return np.array([int(name) for name in model.names] if whole else model.names)
+
+
+def columns_as(model: TrainedModel, key: str) -> dict[str, Any]:
+    """Return the names of the features under a key, if they have names."""
+    return {} if model.columns is None else {key: np.array(model.columns)}

@@ -1,0 +1,214 @@
+"""Paths in a kernel's space, end to end: every certificate and every verdict against a dense Q in extended precision.
+
+And the same bits, wherever passes ran, however columns were kept, and whatever was killed.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import pipeline
+from pipeline.budget import KernelProjection, project_kernel
+from pipeline.errors import BudgetError, SolverError
+from pipeline.path import spaces
+from pipeline.path.kernel import KernelSpace
+from pipeline.spec import RULES
+from tests.kernel_worlds import KernelWorld, c_min_of, check_kernel_run, exact_values, plain_kernel_world
+from tests.worlds import write_shards
+
+PLACES = (0.5, 0.999, 1.001, 1.1, 2.0, 10.0, 100.0, 1e4)
+
+
+@st.composite
+def kernel_worlds(draw, largest: int = 24) -> KernelWorld:
+    """Duplicates with the same and with other labels, zero rows, sparse rows, costs, a bias; flat and steep kernels."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, d = draw(st.integers(2, largest)), draw(st.sampled_from([1, 2, 6]))
+    x = rng.standard_normal((n, d)) * draw(st.sampled_from([1.0, 1.0, 1e-3, 30.0]))
+    if draw(st.booleans()):
+        x = x * (rng.random(x.shape) < 0.5)
+    if draw(st.booleans()):
+        x[n // 2 :] = x[: n - n // 2]
+    y = rng.choice([-1.0, 1.0], n)
+    y[:2] = 1.0, -1.0
+    costs = np.exp(rng.standard_normal(n) * draw(st.sampled_from([0.0, 0.0, 1.0])))
+    bias = draw(st.sampled_from([0.0, 0.0, 1.0]))
+    gamma = draw(st.sampled_from([1e-3, 0.1, 1.0, 20.0]))
+    return KernelWorld(np.column_stack([x, np.full(n, bias)]) if bias else x, y, costs, bias, gamma=gamma)
+
+
+@settings(max_examples=100)
+@given(
+    world=kernel_worlds(),
+    cuts=st.lists(st.integers(0, 24), max_size=3),
+    rule=st.sampled_from(RULES),
+    tol=st.sampled_from([1e-3, 1e-4, 1e-6]),
+    grid=st.lists(st.sampled_from(PLACES), min_size=1, max_size=4),
+)
+def test_every_step_of_a_grid_is_true(tmp_path_factory, world, cuts, rule, tol, grid):
+    unit = c_min_of(world)
+    assume(unit < 1e6)  # rows that cancel but for rounding
+    data = write_shards(tmp_path_factory.mktemp("w") / "shards", world, cuts)
+    run = fit(data, world, grid=[unit * place for place in grid], rule=rule, tol=tol)
+    assert run.header.c_min == pytest.approx(unit, rel=1e-9)
+    check_kernel_run(world, run)
+
+
+@settings(max_examples=30)
+@given(
+    world=kernel_worlds(),
+    cuts=st.lists(st.integers(0, 24), max_size=3),
+    rule=st.sampled_from(RULES),
+    epsilon=st.sampled_from([0.05, 0.3]),
+    decades=st.sampled_from([1, 3]),
+)
+def test_the_eps_path_is_true_and_leaves_no_hole(tmp_path_factory, world, cuts, rule, epsilon, decades):
+    unit = c_min_of(world)
+    assume(unit < 1e6)
+    c_max = unit * 10.0**decades
+    data = write_shards(tmp_path_factory.mktemp("w") / "shards", world, cuts)
+    run = fit(data, world, c_max=c_max, epsilon=epsilon, rule=rule, tol=1e-5)
+    check_kernel_run(world, run)
+    ends = [step.c for step in run.steps[1:]] + [c_max]
+    for step, end in zip(run.steps, ends, strict=True):
+        c = math.sqrt(step.c * end)
+        between = world.values(c, step.alpha)[0]  # the primal value of the same w at a C in between
+        assert float(between) <= (1 + epsilon) * float(world.optimum(c).primal) * (1 + 1e-9)
+
+
+def fit(data, world: KernelWorld, **settings):
+    try:
+        return pipeline.fit_path(data, scheduler="inline", kernel="rbf", gamma=world.gamma, **settings)
+    except SolverError as error:
+        assume("float64 cannot tell" not in str(error))  # duplicates with other labels at a huge C
+        raise
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    scale=st.sampled_from([1.0, 1e3, 1e6]),
+    gamma=st.sampled_from([1e-14, 1e-8, 1e-3, 1.0]),
+    place=st.sampled_from([2.0, 1e3, 1e6]),
+    bias=st.sampled_from([0.0, 3.0]),
+)
+def test_a_certificate_is_never_better_than_the_truth(tmp_path_factory, seed, scale, gamma, place, bias):
+    """At 60 digits: features far from 0, where squares cancel; C where sum alpha is huge."""
+    rng = np.random.default_rng(seed)
+    x = (rng.standard_normal((7, 2)) + 5.0) * scale
+    x = np.column_stack([x, np.full(7, bias)]) if bias else x
+    world = KernelWorld(x, np.array([1.0, -1, 1, -1, 1, -1, 1]), rng.random(7) + 0.5, bias, gamma=gamma)
+    unit = c_min_of(world)
+    assume(unit < 1e12)
+    data = write_shards(tmp_path_factory.mktemp("w") / "shards", world, [3])
+    try:
+        run = pipeline.fit_path(data, scheduler="inline", kernel="rbf", gamma=gamma, grid=[unit * place], tol=0.3)
+    except SolverError:
+        return  # float64 cannot certify it, and says so
+    step = run.steps[0]
+    primal, dual = exact_values(world, step.c, step.alpha)
+    assert Decimal(step.primal) >= primal
+    assert Decimal(step.dual) <= dual
+
+
+def models(run) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((Path(run.path) / "models").iterdir())]
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory):
+    world = plain_kernel_world(300, 4, seed=3)
+    return world, write_shards(tmp_path_factory.mktemp("ring") / "shards", world, [50, 120, 121])
+
+
+SETTINGS = {"kernel": "rbf", "gamma": 0.5, "c_max": 50.0, "epsilon": 0.05}
+
+
+class TestBits:
+    """What a run writes depends on the rows and the settings alone."""
+
+    def test_schedulers_cuts_and_memos(self, ring, tmp_path, monkeypatch):
+        world, data = ring
+        expected = models(pipeline.fit_path(data, out=tmp_path / "one", **SETTINGS))
+        assert len(expected) > 20
+        assert models(pipeline.fit_path(data, out=tmp_path / "two", scheduler="processes", **SETTINGS)) == expected
+        assert models(pipeline.fit_path(data, out=tmp_path / "three", scheduler="inline", **SETTINGS)) == expected
+        other = write_shards(tmp_path / "whole", world)
+        assert models(pipeline.fit_path(other, out=tmp_path / "four", **SETTINGS)) == expected
+        for columns in (0, 8 * 300 * 7):  # no memo, and one of 7 columns
+
+            def few(*arguments, columns=columns) -> KernelProjection:
+                found = project_kernel(*arguments)
+                return KernelProjection(found.budget, found.scratch, found.working_rows, columns)
+
+            monkeypatch.setattr(spaces, "project_kernel", few)
+            assert models(pipeline.fit_path(data, out=tmp_path / f"memo{columns}", **SETTINGS)) == expected
+
+    def test_killed_after_any_step_it_goes_on_to_the_same_models(self, ring, tmp_path):
+        _, data = ring
+        expected = models(pipeline.fit_path(data, out=tmp_path / "one", **SETTINGS))
+
+        class KilledError(Exception):
+            pass
+
+        def kill(event) -> None:
+            if getattr(event, "done", False):
+                raise KilledError
+
+        while True:
+            try:
+                run = pipeline.fit_path(data, out=tmp_path / "run", listen=kill, **SETTINGS)
+                break
+            except KilledError:
+                continue
+        assert models(run) == expected
+
+
+def test_a_small_working_set_only_takes_longer(ring, monkeypatch):
+    world, data = ring
+
+    def small(*arguments) -> KernelProjection:
+        found = project_kernel(*arguments)
+        return KernelProjection(found.budget, found.scratch, 20, found.columns)
+
+    monkeypatch.setattr(spaces, "project_kernel", small)
+    run = pipeline.fit_path(data, kernel="rbf", gamma=0.5, grid=[0.1, 1.0, 10.0], tol=1e-3)
+    check_kernel_run(world, run, oracle=False)
+    assert max(step.working_set for step in run.steps) > 20 >= KernelSpaceLimit.seen
+
+
+class KernelSpaceLimit:
+    """The largest number of rows that were solved for at once."""
+
+    seen = 0
+
+
+@pytest.fixture(autouse=True)
+def watch(monkeypatch):
+    """Note how many rows the solver is given."""
+    KernelSpaceLimit.seen, solve = 0, KernelSpace.solve
+
+    def noted(self, *arguments):
+        found = solve(self, *arguments)
+        KernelSpaceLimit.seen = max(KernelSpaceLimit.seen, self.gram.rows.size)
+        return found
+
+    monkeypatch.setattr(KernelSpace, "solve", noted)
+
+
+def test_a_budget_too_small_says_both_numbers(ring):
+    with pytest.raises(BudgetError, match=r"300 rows with a kernel need at least \d+ MB, but the budget is 50 MB"):
+        pipeline.fit_path(ring[1], memory="50MB", **SETTINGS)
+
+
+def test_holdout_and_folds_are_scored(ring, tmp_path):
+    run = pipeline.fit_path(ring[1], out=tmp_path / "run", holdout=0.3, kernel="rbf", gamma=0.5, grid=[1.0, 10.0])
+    assert all(step.scores["accuracy"] > 0.6 for step in run.steps)
+    assert all(0 < step.n_rows < 300 for step in run.steps)
