@@ -27,7 +27,7 @@ def _row_products(indptr, indices, values, scale, w, out):  # type: ignore[no-un
         out[i] = scale[i] * ((a + b) + (c + d))
 
 
-def margins(
+def row_margins(
     indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, labels: np.ndarray, w: np.ndarray
 ) -> np.ndarray:
     """Return f_i = z_i . w = y_i (x_i . w) for every row, in O(nonzeros).
@@ -180,15 +180,6 @@ def sign_rows(indptr, values, labels):  # type: ignore[no-untyped-def]
         if labels[i] < 0:
             for k in range(indptr[i], indptr[i + 1]):
                 values[k] = -values[k]
-
-
-@kernel
-def add_rows(indptr, indices, values, coefficients, out):  # type: ignore[no-untyped-def]
-    """Add sum a_i z_i to ``out``, row after row: cutting the rows into parts does not change the result's bits."""
-    for i in range(coefficients.size):
-        if coefficients[i] != 0.0:
-            for k in range(indptr[i], indptr[i + 1]):
-                out[indices[k]] += coefficients[i] * np.float64(values[k])
 
 
 @kernel
