@@ -34,7 +34,7 @@ from pipeline.jit import inline, kernel
 from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, down, gamma, nearest, product_error, up
 from pipeline.maths.slack import Near
 
-_FEASIBLE = Fraction(2) ** -51
+_FEASIBLE = Fraction(2) ** -51  # alpha times 1 less that is in the box of the exact C c_i (see above)
 BLURRED = 4.0  # roundings of its product with w that a row may be off the margin and still be meant to be on it
 _HINGE, _LOWER, _GAP, _ALPHA, _REACH, _BLURRED = (np.uint64(k) for k in range(6))  # Numba compiles for each plain int
 

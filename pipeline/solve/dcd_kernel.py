@@ -25,6 +25,9 @@ DUAL = np.dtype(
         ("spare", np.float64),
     ]
 )
+# Measured on a busy machine, CPU nanoseconds a nonzero of a sweep over kdda-like at 0.05 and url-like at 0.02: 9.5 and
+# 3.9 without asking, 5.2 to 6.4 and 2.2 to 2.4 as it is, 5.2 and 2.4 at half the distances, 5.8 and 2.4 at twice them;
+# 5.6 and 3.0 with 32 values, 5.2 and 2.4 with 128.
 FAR, NEAR = 12, 6  # visits ahead: ask for a row's record, for its values
 _AHEAD = np.uint64(64)  # values asked for; what follows them the hardware sees coming
 _U0, _U1, _U2, _U3, _U4, _U8, _U16 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 8, 16))
