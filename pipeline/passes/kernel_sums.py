@@ -19,7 +19,7 @@ from pipeline.maths.binned import Binned, Bins, add_columns
 from pipeline.maths.kernel import Rbf
 from pipeline.maths.kernel_values import BLOCK, Columns, kernel_columns
 from pipeline.passes.column_memo import ShardColumns, columns_kept, forget
-from pipeline.passes.gather import copied, gather
+from pipeline.passes.gather import gather, picked
 from pipeline.passes.products import window_of
 
 AT_ONCE = 4096  # columns a pass: their rows are gathered, and travel; fewer where they are long
@@ -126,7 +126,7 @@ def _awake_sums(shard: Shard, sums: Sums, awake: np.ndarray) -> tuple[Parts, int
     if numbers.size == 0:
         return [(np.empty(0), np.empty(0)) for _ in sums.coefficients], 0, numbers
     rows = shard.load()
-    indptr, indices, values = copied(rows, numbers)
+    indptr, indices, values = picked(rows, numbers)
     some = replace(rows, indptr=indptr, indices=indices, values=values, labels=rows.labels[numbers])
     return *_sums_of(some, ShardColumns(0, numbers.size), sums), numbers + shard.first_row
 

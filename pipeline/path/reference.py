@@ -30,7 +30,7 @@ from pipeline.working.solver import LinearPair
 from pipeline.working.state import RowState
 
 ROUNDINGS = 8  # of a term of w_alpha besides the additions: products with u_i, t, a sum of two sums
-NEARLY = 1 - 1e-12
+NEARLY = 1 - 1e-12  # of u_i: an alpha at its bound stays there, though the ratio of two weights is rounded
 
 
 def carried_pair(engine: Engine, data: Dataset, state: RowState, step: StepView, spec: PathSpec) -> LinearPair:

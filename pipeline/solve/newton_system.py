@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pipeline.solve.dcd_kernel import add_rows
-from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, margins
+from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, write_margins
 from pipeline.solve.reduced import Matrix, ReducedProblem
 from pipeline.solve.rows import rows_of
 
@@ -31,7 +31,7 @@ class Systems:
         if not self.problem.is_sparse:
             return np.asarray(self.z @ w, dtype=np.float64)
         out = np.empty(self.z.shape[0])
-        margins(self.rows, w, out)
+        write_margins(self.rows, w, out)
         return out
 
     def combine(self, alpha: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from pipeline.verify import judge_rows, twofold
 from pipeline.verify.enclosure import Enclosure, TwofoldSums, enclosed
 from pipeline.verify.stored_model import Entries, Model
 
-BATCH_BYTES = 256_000_000
+BATCH_BYTES = 256_000_000  # of models that share a pass
 HINGE, ALPHA, PAIRS = slice(0, 2), slice(2, 4), 4  # where the sums of a shard that come in two parts are
 PLAIN = ("blur", "rounding", "reach")  # and those that do not
 

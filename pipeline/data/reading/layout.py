@@ -18,11 +18,11 @@ import pyarrow as pa
 from pipeline.data.reading.base import ReadOptions
 from pipeline.errors import DataError
 
-BATCH_CELLS = 1 << 20
+BATCH_CELLS = 1 << 20  # 8 MB as float64
 ROW_CELLS = 8  # what a row takes besides its features: label, cost, norm, where it begins
 MOST_COLUMNS = 1 << 20  # a name, a type and a buffer for each are a kilobyte: more columns belong into a sparse format
 _INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
-SHOWN = 8
+SHOWN = 8  # columns that an error names
 
 
 @dataclass(frozen=True)
