@@ -17,8 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from pipeline.blas import one_thread
 from pipeline.budget import Budget
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
@@ -66,7 +66,7 @@ def run_path(
             listen(Note(f"{validation.path}: {seen}"))
     with writing(out, spec, about, versions()) as writer:
         if not writer.header.is_finished:
-            with MemoryMeter() as meter, threadpool_limits(limits=1):  # more BLAS threads, other bits
+            with MemoryMeter() as meter, one_thread():
                 PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter)
     return open_run(out)
 
