@@ -1,8 +1,8 @@
 """Intake: new files become shards of the data set, files older than the window leave it.
 
 Every file is an append of its own, so that one that cannot be read spoils nothing but itself; the small shards of a day
-are then merged, so that a pass over them stays cheap. Doing it twice, or going on after being killed anywhere, gives
-the same data set: what is done is read off the ledger and the manifest.
+are merged meanwhile and at the end, so that the next append and a pass over them stay cheap. Doing it twice, or going
+on after being killed anywhere, gives the same data set: what is done is read off the ledger and the manifest.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pipeline.data.ingest.ingest import ingest
 from pipeline.data.shards.compact import compact
 from pipeline.data.shards.cut import cut
 from pipeline.data.shards.manifest import MANIFEST, Manifest, read_manifest
+from pipeline.data.shards.merging import MANY, Full, groups_of, mergeable
 from pipeline.data.shards.retire import retire
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Note
@@ -45,6 +46,7 @@ class Intake:
         if plan.gone:
             self.ledger.forget(plan.gone)
         for entry in plan.add:
+            self._compact(sparing=True)
             self._add(entry)
         gone = set(self.ledger.superseded).union(*(entry.shards for entry in plan.retire))
         if gone:
@@ -63,7 +65,7 @@ class Intake:
         self.listen(Note(f"adding {entry.name}"))
         spec = replace(self.job.reading, append=self._manifest() is not None)
         try:
-            ingest([entry.opened_by], self.store.shards, spec, self.listen)
+            ingest([entry.opened_by], self.store.shards, spec, self.listen, merging=False)
         except (DataError, MemoryError) as error:
             self.ledger.adding = None
             self.ledger.put(replace(entry, status=_status(error), note=_note(error)))
@@ -79,12 +81,22 @@ class Intake:
             if known is None or (known.status, known.sha256) != (INGESTED, entry.sha256):
                 self.ledger.put(replace(entry, status=CORRUPT, note=note))
 
-    def _compact(self) -> None:
-        """Make few shards of the many that a day of small files brings; who says how many rows one has gets that."""
-        if self.job.reading.rows_per_shard is None and self._manifest() is not None:
-            size = self.job.reading.shard_bytes
-            compact(self.store.shards, self.ledger.days(), size, self._replacing, self.listen)
-            self.settle()
+    def _compact(self, sparing: bool = False) -> None:
+        """Make few shards of the many that a day of small files brings; who says how many rows one has gets that.
+
+        ``sparing``, between two files: only where there are many and merging pays. What is done depends on the data set
+        alone, not on who was killed before.
+        """
+        manifest = self._manifest()
+        if self.job.reading.rows_per_shard is not None or manifest is None:
+            return
+        size, days = self.job.reading.shard_bytes, self.ledger.days
+        if sparing and not (
+            len(manifest.shards) > MANY and mergeable(manifest.shards, groups_of(days()), Full(size), sparing)
+        ):
+            return
+        compact(self.store.shards, days(), size, self._replacing, self.listen, sparing)
+        self.settle()
 
     def _replacing(self, merged: Mapping[str, tuple[str, ...]]) -> None:
         """Write down which shards replace which, before they do."""
