@@ -7,7 +7,7 @@ on after being killed anywhere, gives the same data set: what is done is read of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from pipeline.data.ingest.ingest import ingest
@@ -45,10 +45,11 @@ class Intake:
             self.ledger.put(entry)
         if plan.gone:
             self.ledger.forget(plan.gone)
+        old = {shard for entry in plan.retire for shard in entry.shards}
         for entry in plan.add:
-            self._compact(sparing=True)
+            self._make_room(old)
             self._add(entry)
-        gone = set(self.ledger.superseded).union(*(entry.shards for entry in plan.retire))
+        gone = old.union(self.ledger.superseded)
         if gone:
             retire(self.store.shards, gone)
             self.settle()
@@ -81,22 +82,25 @@ class Intake:
             if known is None or (known.status, known.sha256) != (INGESTED, entry.sha256):
                 self.ledger.put(replace(entry, status=CORRUPT, note=note))
 
-    def _compact(self, sparing: bool = False) -> None:
-        """Make few shards of the many that a day of small files brings; who says how many rows one has gets that.
+    def _make_room(self, old: Collection[str]) -> None:
+        """Merge between two files, where there are many shards and it pays; what is about to retire keeps its names.
 
-        ``sparing``, between two files: only where there are many and merging pays. What is done depends on the data set
-        alone, not on who was killed before.
+        What is done depends on the data set alone, not on who was killed before.
         """
         manifest = self._manifest()
-        if self.job.reading.rows_per_shard is not None or manifest is None:
+        if manifest is None or self.job.reading.rows_per_shard is not None or len(manifest.shards) <= MANY:
             return
-        size, days = self.job.reading.shard_bytes, self.ledger.days
-        if sparing and not (
-            len(manifest.shards) > MANY and mergeable(manifest.shards, groups_of(days()), Full(size), sparing)
-        ):
-            return
-        compact(self.store.shards, days(), size, self._replacing, self.listen, sparing)
-        self.settle()
+        days, full = [set(day).difference(old) for day in self.ledger.days()], Full(self.job.reading.shard_bytes)
+        if mergeable(manifest.shards, groups_of(days), full, sparing=True):
+            compact(self.store.shards, days, full.bytes, self._replacing, self.listen, sparing=True)
+            self.settle()
+
+    def _compact(self) -> None:
+        """Make few shards of the many that a day of small files brings; who says how many rows one has gets that."""
+        if self.job.reading.rows_per_shard is None and self._manifest() is not None:
+            size = self.job.reading.shard_bytes
+            compact(self.store.shards, self.ledger.days(), size, self._replacing, self.listen)
+            self.settle()
 
     def _replacing(self, merged: Mapping[str, tuple[str, ...]]) -> None:
         """Write down which shards replace which, before they do."""

@@ -88,7 +88,7 @@ def verify(
     elif run.header["data"].get("validation"):
         listen(Note(f"{run.path}: scores on validation data are not checked; give them with --validation"))
     for each in (run, *folds):
-        check_origin(each, data, listen)
+        check_origin(each, data, listen if each is run else silent)
         check_ends(each, listen)
     found = _Verifier(engine, run, data, step, listen, judge).findings()
     for fold in folds:

@@ -79,6 +79,18 @@ def test_a_night_of_many_files_has_few_shards_all_along(nightly, monkeypatch):
     assert same_rows(nightly, *files)
 
 
+def test_a_day_that_retires_while_many_files_come(nightly):
+    """Its shards are not merged before they go: they would go on under another name."""
+    nightly.job.write_text(SETTINGS.replace("{features: 8}", "{features: 8, rows_per_shard: 20}"))
+    several(nightly, 0, 3)
+    nightly.night(0)
+    nightly.job.write_text(SETTINGS)
+    files = [nightly.arrive(11, rows(k, 2), f"part{k:03}-{day(11)}.svm") for k in range(80)]
+    line = nightly.night(11)
+    assert (line["rows"], line["files"]["rows_retired"]) == (160, 60)
+    assert same_rows(nightly, *files)
+
+
 def test_a_file_that_comes_again_leaves_its_day_alone(nightly):
     files = several(nightly, 0)
     nightly.night(0)
