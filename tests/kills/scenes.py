@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.cli import app
 from pipeline.data.dataset import open_shards
+from pipeline.data.shards.directory import existing_directory
 from pipeline.data.shards.manifest import read_manifest
 from pipeline.data.shards.merging import FANOUT
 from pipeline.runs.directory import open_run
@@ -104,6 +105,8 @@ class AppendScene(Scene):
         return f"{data.n_rows} rows, {written} files", data.n_rows > 600
 
     def contents(self, folder: Path) -> dict[str, Any]:
+        with existing_directory(folder / "data"):
+            pass  # killed when all was visible, shards that were merged are still there: the next writer removes them
         return shard_contents(folder / "data")
 
 
