@@ -15,6 +15,7 @@ from pipeline.data.shards.digest import digest_rows, digest_text
 from pipeline.data.shards.manifest import read_manifest
 from pipeline.data.shards.mapping import GoneError, read_shard
 from pipeline.data.shards.rows import Rows
+from pipeline.errors import DatasetError
 
 _KEPT = 8192  # places; as many as maps are kept
 _TRIES = 3  # shards that are merged again while they are looked for
@@ -60,7 +61,10 @@ def moved_rows(shard: Whereabouts, n_features: int, gone: GoneError) -> Rows:
 def _place(shard: Whereabouts) -> _Place | None:
     """Find the rows and prove that they are the same; None if they are not there."""
     directory, first = Path(shard.path).parent, 0
-    manifest = read_manifest(directory)
+    try:
+        manifest = read_manifest(directory)
+    except DatasetError as error:
+        raise GoneError(str(error)) from error
     for info in manifest.shards:
         if first + info.rows > shard.first_row:
             break
