@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_svmlight_file
@@ -47,22 +49,32 @@ MADE = {
 }
 
 
-def load_rows(name: str) -> MemoryRows:
-    """Return rows z_i = y_i x_i of a data set; dense ones are scaled to [-1, 1] by feature."""
-    if name in MADE:
-        return MemoryRows.of(MADE[name]())
-    path = DEVELOPMENT_DATA / f"{name}.npz"
+def load_set(name: str, folder: Path = DEVELOPMENT_DATA) -> tuple[sp.csr_array, np.ndarray]:
+    """Return the rows x_i and labels of a development data set, as they are in the source."""
+    path = folder / f"{name}.npz"
     if path.exists():
         stored = np.load(path, allow_pickle=False)
         x = sp.csr_array((stored["data"], stored["indices"], stored["indptr"]), shape=tuple(stored["shape"]))
         y = stored["y"].astype(np.float64)
     else:
-        x, y = load_svmlight_file(str(DEVELOPMENT_DATA / f"{name}.svm.gz"))
-    x = sp.csr_array(x, dtype=np.float64)
+        x, y = load_svmlight_file(str(folder / f"{name}.svm.gz"))
+    return sp.csr_array(x, dtype=np.float64), y
+
+
+def to_unit_range(x: sp.csr_array) -> np.ndarray:
+    """Return the rows with every feature scaled to [-1, 1]; a constant one is -1."""
+    dense = x.toarray()
+    low, high = dense.min(axis=0), dense.max(axis=0)
+    return 2 * (dense - low) / np.where(high > low, high - low, 1.0) - 1
+
+
+def load_rows(name: str) -> MemoryRows:
+    """Return rows z_i = y_i x_i of a data set; dense ones are scaled to [-1, 1] by feature."""
+    if name in MADE:
+        return MemoryRows.of(MADE[name]())
+    x, y = load_set(name)
     if name not in TEXT and name not in ONE_HOT:
-        dense = x.toarray()
-        low, high = dense.min(axis=0), dense.max(axis=0)
-        return MemoryRows.of(y[:, None] * (2 * (dense - low) / np.where(high > low, high - low, 1.0) - 1))
+        return MemoryRows.of(y[:, None] * to_unit_range(x))
     z = sp.csr_array(x.multiply(y[:, None]))
     z.indices, z.indptr = z.indices.astype(np.int32), z.indptr.astype(np.int32)  # as rows are held on the path
     return MemoryRows.of(z)
