@@ -79,12 +79,12 @@ def open_set(name: str, data: Path, folder: Path) -> KernelSet:
     return KernelSet(name, rows, y, write_rows(folder / name, rows, y))
 
 
-def write_rows(target: Path, x: np.ndarray | sp.csr_array, y: np.ndarray) -> Path:
+def write_rows(target: Path, x: np.ndarray | sp.csr_array, y: np.ndarray, rows_per_shard: int | None = None) -> Path:
     """Write rows as shards."""
     rows, stored = sp.csr_array(x), target.with_suffix(".npz")
     arrays = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr, "shape": rows.shape}
     np.savez(stored, y=y.astype(np.int64), **arrays)
-    pipeline.ingest([Input(str(stored))], target, IngestSpec())
+    pipeline.ingest([Input(str(stored))], target, IngestSpec(rows_per_shard=rows_per_shard))
     return target
 
 

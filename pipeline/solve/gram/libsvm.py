@@ -21,7 +21,7 @@ Kernel values are float32 in its cache: whatever misses the target is finished b
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,42 +35,52 @@ MOST_STEPS = 1_000_000  # a plain choice, some seconds: at a large C it may take
 CACHE = 200  # MB, scikit-learn's own
 
 
-def solve_libsvm(problem: GramProblem, target_gap: float = 0.0, tolerance: float = TOLERANCE) -> GramSolution:
-    """Solve once, from 0, and report the gap that was really reached."""
-    alpha, steps = np.zeros(problem.u.size), 0
-    used = np.flatnonzero(problem.u)  # rows of an empty box are not LIBSVM's
-    if used.size:
-        kernel, box = _encoded(problem, used)
-        halves, steps = _train(kernel, box, tolerance)
-        alpha[used] = np.clip(halves[: used.size], 0.0, problem.u[used])
+def solve_libsvm(
+    problem: GramProblem, target_gap: float = 0.0, tolerance: float = TOLERANCE, shrink: bool = True
+) -> GramSolution:
+    """Solve once, from 0, and report the gap that was really reached; ``shrink`` is LIBSVM's own heuristic."""
+    encoded, steps, alpha = encode(problem), 0, np.zeros(problem.u.size)
+    if encoded.rows.size:
+        alpha[encoded.rows], steps = train(encoded, tolerance, shrink)
     gap = problem.gap(alpha, problem.margins(alpha))
     outcome = "failed" if not np.isfinite(gap) else "converged" if gap <= target_gap else "limit"
     return GramSolution(alpha, gap, outcome, steps, "libsvm")
 
 
-def _encoded(problem: GramProblem, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the products of the rows and the fold with one another, and the box of each."""
-    n, u, b = used.size, problem.u[used], problem.b[used]
+@dataclass(frozen=True)
+class Encoded:
+    """A problem's rows, those of an empty box left out; the box of each and of the fold; the doubled kernel matrix."""
+
+    rows: np.ndarray
+    box: np.ndarray
+    doubled: np.ndarray
+
+
+def encode(problem: GramProblem) -> Encoded:
+    """Write a problem as LIBSVM takes it."""
+    rows = np.flatnonzero(problem.u)
+    n, u, b = rows.size, problem.u[rows], problem.b[rows]
     whole = np.zeros((n + 1, n + 1))
-    whole[:n, :n] = problem.q[np.ix_(used, used)]
-    k = max(2.0 * float(u @ np.maximum(b, 0.0)), float(u.max()))
+    whole[:n, :n] = problem.q[np.ix_(rows, rows)]
+    k = max(2.0 * float(u @ np.maximum(b, 0.0)), float(u.max(initial=0.0)))
     whole[n, :n] = whole[:n, n] = b / k
-    return whole, np.append(u, k)
+    return Encoded(rows, np.append(u, k), np.block([[whole, -whole], [-whole, whole]]))
 
 
-def _train(whole: np.ndarray, box: np.ndarray, tolerance: float) -> tuple[np.ndarray, int]:
-    """Fit the doubled problem; return the sums of the halves and the number of steps."""
+def train(encoded: Encoded, tolerance: float, shrink: bool) -> tuple[np.ndarray, int]:
+    """Fit the doubled problem; return alpha of its rows, the sums of the halves, and the number of steps."""
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - slow to import, needed here only
     from sklearn.svm import SVC  # noqa: PLC0415
 
-    n = box.size
-    machine = SVC(kernel="precomputed", C=1.0, tol=tolerance, max_iter=MOST_STEPS, cache_size=CACHE)
+    n, u = encoded.box.size, encoded.box[:-1]
+    settings = {"tol": tolerance, "shrinking": shrink, "max_iter": MOST_STEPS, "cache_size": CACHE}
+    machine = SVC(kernel="precomputed", C=1.0, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the gap says it
-        machine.fit(np.block([[whole, -whole], [-whole, whole]]), np.repeat([1.0, -1.0], n), np.tile(box / 2, 2))
+        machine.fit(encoded.doubled, np.repeat([1.0, -1.0], n), np.tile(encoded.box / 2, 2))
     halves = np.zeros(2 * n)
     halves[machine.support_] = np.abs(machine.dual_coef_[0])
-    return halves[:n] + halves[n:], int(machine.n_iter_.sum())
+    return np.clip((halves[:n] + halves[n:])[:-1], 0.0, u), int(machine.n_iter_.sum())
 
 
 class Libsvm(GramSolver):

@@ -228,6 +228,12 @@ class TestLibsvm:
         assert found.converged
         assert found.solver != "libsvm"
 
+    def test_without_shrinking_it_goes_another_way_to_the_same_optimum(self):
+        problem = GramProblem(rbf(1 / 300), np.full(200, 1e3), np.zeros(200))
+        one, two = (solve_libsvm(problem, tolerance=1e-4, shrink=shrink) for shrink in (True, False))
+        assert one.iterations != two.iterations
+        assert dual(problem, one.alpha) == pytest.approx(dual(problem, two.alpha), rel=1e-6)
+
     def test_its_limit_of_steps_is_no_warning(self, monkeypatch):
         monkeypatch.setattr("pipeline.solve.gram.libsvm.MOST_STEPS", 10)
         problem = GramProblem(rbf(1 / 30), np.full(200, 1e4), np.zeros(200))
