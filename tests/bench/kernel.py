@@ -1,7 +1,7 @@
 """Certified RBF paths as in the paper (eps 1e-3, C to 10^4, relative gap 1e-4) beside scikit-learn's SVC (LIBSVM).
 
 Ours is the whole call of ``fit_path`` in this process: shards opened, all set up, every model written. Only compiling
-is done before, on other rows. SVC (cache of 2 GB) trains cold at every K-th C of that path, on rows in memory. Both
+is done before, by small paths. SVC (cache of 2 GB) trains cold at every K-th C of that path, on rows in memory. Both
 have one thread, and take turns: a path, then some of SVC's C, then the path again, then the others.
 
 SVC has a bias, so its problem is not quite ours; what it reaches is the relative gap of its own problem, from its

@@ -1,7 +1,8 @@
 """The sets that kernel benchmarks run on, by the paper's names, as rows in memory and as shards.
 
-bcd, satimage, magic and shuttle have features of very different sizes in the source, which one gamma for all cannot
-serve: they are scaled to [-1, 1] by feature. The others are as in the source.
+bcd comes with scikit-learn, the others are read from a folder. bcd, satimage, magic and shuttle have features of very
+different sizes in the source, which one gamma for all cannot serve: they are scaled to [-1, 1] by feature. The others
+are as in the source.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ GAMMAS = "0.1,1,10"  # the paper's, times 1/d
 
 @dataclass(frozen=True)
 class Source:
-    """A set's file, its name in the paper if it has one there, and whether it is to be scaled."""
+    """A set's file, none if it comes with scikit-learn; its name in the paper, if any; whether it is to be scaled."""
 
     file: str
     paper: str = ""
@@ -37,7 +38,7 @@ class Source:
 
 
 SETS = {
-    "bcd": Source("bcd", "D01", scaled=True),
+    "bcd": Source("", "D01", scaled=True),
     "dna": Source("dna_scale", "D02"),
     "digit1": Source("digit1", "D03"),
     "satimage": Source("satimage_trn", "D04", scaled=True),
@@ -72,15 +73,16 @@ class KernelSet:
 
 
 def open_set(name: str, data: Path, folder: Path) -> KernelSet:
-    """Read a set from the folder of data, and write its shards."""
+    """Read a set, from the folder of data if it has a file there, and write its shards."""
     source = SETS[name]
-    x, y = load_set(source.file, data)
+    x, y = load_set(source.file, data) if source.file else bundled()
     rows = to_unit_range(x) if source.scaled else x.toarray()
     return KernelSet(name, rows, y, write_rows(folder / name, rows, y))
 
 
 def write_rows(target: Path, x: np.ndarray | sp.csr_array, y: np.ndarray, rows_per_shard: int | None = None) -> Path:
     """Write rows as shards."""
+    target.parent.mkdir(exist_ok=True)
     rows, stored = sp.csr_array(x), target.with_suffix(".npz")
     arrays = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr, "shape": rows.shape}
     np.savez(stored, y=y.astype(np.int64), **arrays)
@@ -88,12 +90,17 @@ def write_rows(target: Path, x: np.ndarray | sp.csr_array, y: np.ndarray, rows_p
     return target
 
 
-def warm_up(folder: Path) -> None:
-    """Have all compiled code loaded (the very first time: compiled) by a path on bundled rows."""
+def bundled() -> tuple[sp.csr_array, np.ndarray]:
+    """Return breast cancer's rows and labels."""
     x, y = load_breast_cancer(return_X_y=True)
-    shards = write_rows(folder / "warm-up", to_unit_range(sp.csr_array(x)), np.where(y > 0, 1, -1))
+    return sp.csr_array(x), np.where(y > 0, 1.0, -1.0)
+
+
+def warm_up(folder: Path) -> None:
+    """Have all compiled code loaded (the very first time: compiled) by small paths."""
+    rows = open_set("bcd", DEVELOPMENT_DATA, folder / "warm-up")
     for solver in ("auto", "projected", "newton"):
-        pipeline.fit_path(shards, gamma="1/d", epsilon=0.1, solver=solver, workers=1, **SETTINGS)
+        pipeline.fit_path(rows.shards, gamma="1/d", epsilon=0.1, solver=solver, workers=1, **SETTINGS)
 
 
 @dataclass
