@@ -75,6 +75,8 @@ class KernelSet:
 def open_set(name: str, data: Path, folder: Path) -> KernelSet:
     """Read a set, from the folder of data if it has a file there, and write its shards."""
     source = SETS[name]
+    if source.file and not (data / f"{source.file}.svm.gz").exists():
+        raise SystemExit(f"{data}: has no {source.file}.svm.gz; give the folder that has it with --data")
     x, y = load_set(source.file, data) if source.file else bundled()
     rows = to_unit_range(x) if source.scaled else x.toarray()
     return KernelSet(name, rows, y, write_rows(folder / name, rows, y))
@@ -138,4 +140,7 @@ def _names(text: str) -> list[str]:
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(word) for word in text.split(",")]
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} are no numbers; write for example 0.1,1,10") from None
