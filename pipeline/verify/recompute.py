@@ -206,7 +206,7 @@ def _shard_part(shard: Shard, *shared: np.ndarray) -> _Part:
     pairs, plain, screened = np.zeros((PAIRS, models)), np.zeros((len(PLAIN), models)), np.zeros((2, models), np.int64)
     counts, furthest, hinge = _no_counts(models, batch.costs.size), _nothing_far(models), np.zeros((3, models))
     twofold.products(matrix, batch.w[features], f, error, size)
-    twofold.hinges(lengths, costs, f, error, size, hinge)
+    twofold.hinges(lengths, costs, np.zeros(shard.n_rows), f, error, size, hinge)
     pairs[HINGE], plain[0] = hinge[:2], hinge[2]
     twofold.row_sums(matrix, costs, batch.c, alpha, high, low, pairs[ALPHA])
     judge_rows.rounding_of_margins(lengths, costs, f, size, plain[1])
