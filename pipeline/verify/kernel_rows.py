@@ -42,7 +42,7 @@ class KernelRows:
     largest: float
 
 
-class Margins(NamedTuple):
+class RowMargins(NamedTuple):
     """f_i of some rows (by model) in two parts, the sum of its terms' sizes, and how far terms are off, as a share.
 
     ``norms`` are |x_i| without the bias.
@@ -88,7 +88,7 @@ def totals(coefficients: np.ndarray) -> np.ndarray:
 
 def margins(
     rows: Rows, some: slice, numbers: np.ndarray, kernel: KernelRows, coefficients: np.ndarray, sums: np.ndarray
-) -> Margins:
+) -> RowMargins:
     """Return the margins of some rows, whose features have these ``numbers``; ``coefficients`` are a_j by model."""
     indptr, indices, values = renumbered(rows, some, numbers)
     n, models = indptr.size - 1, coefficients.shape[1]
@@ -108,7 +108,7 @@ def margins(
             twofold.products((ends, places, k.ravel(), y[part]), coefficients[at], high[part], low[part], size[part])
     if kernel.bias:
         _add_bias(kernel.bias, y, sums, high, low, size)
-    return Margins(high, low, size, share_of(kernel.gamma, kernel.longest, norms, kernel.largest), norms)
+    return RowMargins(high, low, size, share_of(kernel.gamma, kernel.longest, norms, kernel.largest), norms)
 
 
 def renumbered(rows: Rows, some: slice, numbers: np.ndarray) -> Matrix:

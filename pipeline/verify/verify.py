@@ -23,13 +23,14 @@ from pipeline.runs.chain import MODEL, broken, is_chained
 from pipeline.verify import recompute_kernel
 from pipeline.verify.enclosure import rounded_down, rounded_up
 from pipeline.verify.header import check_best, check_ends, check_seal
-from pipeline.verify.recompute import Values, batch_size, recompute
+from pipeline.verify.recompute import batch_size, recompute
 from pipeline.verify.said import SaidRun, SaidStep, read_said
 from pipeline.verify.scores import wrong_score
 from pipeline.verify.spacing import spacing_problem, wrong_c, wrong_c_ref
 from pipeline.verify.start import Start, start_of_path
 from pipeline.verify.step import Claim, is_number
 from pipeline.verify.stored_model import Model, read_model
+from pipeline.verify.tally import Values
 from pipeline.verify.trained_rows import TrainedRows, trained_rows
 from pipeline.verify.validation import Validation
 
