@@ -103,12 +103,13 @@ def kernel_start(
         found.append(largest)
         seen(piece[2] - piece[1])
     doubt = plain_error(rows, data.n_rows, np.array([rows.largest]))[0] * float(costs.sum())
-    return Start(max(found), float(doubt * (1.0 + rows.bias**2)))
+    return Start(max(found), float(doubt * (1.0 + rows.bias * rows.bias)))
 
 
 def plain_error(rows: KernelRows, n_rows: int, norms: np.ndarray) -> np.ndarray:
     """Bound what plain float64 does to a margin, as a share of its terms' sizes: the sum, and every distance."""
-    exponent = rows.gamma * (norms + rows.largest) ** 2
+    with np.errstate(over="ignore"):  # an absurd gamma is a finding, not a warning
+        exponent = rows.gamma * (norms + rows.largest) ** 2
     return 4 * UNIT * (n_rows + 8.0 + (rows.longest + 8.0) * (1.0 + exponent))
 
 
@@ -126,7 +127,7 @@ def _piece_part(
     terms, f = float(models.costs.size), (found.high, found.low, found.size)
     _squares((terms, found.share), costs, models.c, alpha, f, square, around)
     plain = plain_error(rows, models.costs.size, found.norms)
-    norms = np.full(n, np.sqrt(1.0 + rows.bias**2) * UP)
+    norms = np.full(n, np.sqrt(1.0 + rows.bias * rows.bias) * UP)
     part = part_of(models, first, norms, Margins(*f, np.full(n, terms), found.share, plain), alpha_sum)
     return _Part(square, around, part)
 

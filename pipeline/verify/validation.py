@@ -36,7 +36,7 @@ class Validation:
 
     def wrong_scores(self, run: SaidRun, trained: Dataset, models: Mapping[int, Model]) -> dict[int, str]:
         """Return what is wrong with the scores of which step, given the models of some."""
-        size = max(1, BATCH_BYTES // (8 * (6 * self.data.n_rows + 3 * self.data.n_features)))
+        size = max(1, BATCH_BYTES // (8 * (6 * self.data.n_rows + 2 * trained.n_rows + 3 * self.data.n_features)))
         found: dict[int, str] = {}
         for first in range(0, len(models), size):
             some = list(models)[first : first + size]
