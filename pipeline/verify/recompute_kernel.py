@@ -38,6 +38,7 @@ from pipeline.verify.kernel_rows import (
 from pipeline.verify.start import Start
 from pipeline.verify.stored_model import Model
 from pipeline.verify.tally import BATCH_BYTES, Margins, Models, RowPart, Tally, Values, models_of, part_of
+from pipeline.verify.trained_rows import TrainedRows
 from pipeline.verify.twofold import UNIT, UP
 
 
@@ -68,14 +69,13 @@ def recompute_kernel(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    costs: np.ndarray,
-    labels: np.ndarray,
+    trained: TrainedRows,
     models: Sequence[Model],
     seen: Callable[[int], None],
 ) -> list[Values]:
     """Return what each model is worth, in one pass of all rows against all; ``seen`` is told of rows that are done."""
-    rows, batch = kernel_rows(engine, data, spec), models_of(models, costs)
-    coefficients = labels[:, None] * batch.alpha
+    rows, batch = kernel_rows(engine, data, spec), models_of(models, trained.costs)
+    coefficients = trained.labels[:, None] * batch.alpha
     tally, square, around = Tally(batch), np.zeros((2, len(models))), np.zeros((3, len(models)))
     pieces, shared = pieces_of(data), (coefficients, totals(coefficients), *batch)
     with np.errstate(over="ignore", invalid="ignore"):  # an absurd alpha is a finding, not a warning
@@ -93,10 +93,11 @@ def recompute_kernel(
 
 
 def kernel_start(
-    engine: Engine, data: Dataset, spec: PathSpec, costs: np.ndarray, labels: np.ndarray, seen: Callable[[int], None]
+    engine: Engine, data: Dataset, spec: PathSpec, trained: TrainedRows, seen: Callable[[int], None]
 ) -> Start:
     """Find the start of the path, 1/max (Q c)_i, and what plain float64 may have made of it."""
-    rows, coefficients = kernel_rows(engine, data, spec), (labels * costs)[:, None]
+    rows, costs = kernel_rows(engine, data, spec), trained.costs
+    coefficients = (trained.labels * costs)[:, None]
     pieces, found = pieces_of(data), [0.0]
     shared = rows, coefficients, totals(coefficients), costs
     for piece, largest in zip(pieces, engine.stream(_piece_largest, pieces, *shared), strict=True):

@@ -20,14 +20,13 @@ from pipeline.errors import RunError
 from pipeline.events import Listener, Note, Progress, silent
 from pipeline.path.folds import FOLDS
 from pipeline.runs.chain import MODEL, broken, is_chained
-from pipeline.verify import recompute_kernel
 from pipeline.verify.enclosure import rounded_down, rounded_up
 from pipeline.verify.header import check_best, check_ends, check_seal
-from pipeline.verify.recompute import batch_size, recompute
 from pipeline.verify.said import SaidRun, SaidStep, read_said
 from pipeline.verify.scores import wrong_score
+from pipeline.verify.spaces import SpaceOfRun, space_of
 from pipeline.verify.spacing import spacing_problem, wrong_c, wrong_c_ref
-from pipeline.verify.start import Start, start_of_path
+from pipeline.verify.start import Start
 from pipeline.verify.step import Claim, is_number
 from pipeline.verify.stored_model import Model, read_model
 from pipeline.verify.tally import Values
@@ -132,28 +131,25 @@ class _Verifier:
         run, spec = self.run, self.run.spec
         steps = run.steps if self.step is None else run.steps[self.step : self.step + 1]
         rows = trained_rows(self.engine, self.data, spec)
-        size = (batch_size if spec.kernel == "linear" else recompute_kernel.batch_size)(
-            self.data, self.engine.backend.workers, rows.held_out.size
-        )
+        space = space_of(self.engine, self.data, rows, spec)
+        size = space.batch
         whole_path = self.step is None and (spec.grid is None or spec.grid_in_c_min)
-        first = (2 if spec.kernel == "linear" else 1) * whole_path
-        seen = _meter(self.data, -(-len(steps) // size) + first, self.listen)
-        self._check_frame(rows, whole_path, seen)
+        seen = _meter(self.data, -(-len(steps) // size) + space.start_passes * whole_path, self.listen)
+        self._check_frame(rows, space.start(seen) if whole_path else None)
         found: list[Finding] = []
         for first in range(0, len(steps), size):
-            found += self._batch(rows, steps[first : first + size], seen)
+            found += self._batch(rows, space, steps[first : first + size], seen)
         for k, broke in enumerate(broken(run.header, (s.facts for s in run.steps)) if is_chained(run.header) else []):
             if broke:
                 self.problems.setdefault(k, "its line in steps.jsonl does not follow from the one before it")
         return [replace(f, problem=f.problem or self.problems.get(f.step, "")) for f in found]
 
-    def _check_frame(self, rows: TrainedRows, whole_path: bool, seen: Callable[[int], None]) -> None:
+    def _check_frame(self, rows: TrainedRows, start: Start | None) -> None:
         """Note what is wrong with the C of the steps and with what run.json says of classes, from rows and grid."""
         run, c_min = self.run, self.run.header.get("c_min")
-        if whole_path:
-            wrong = self._start(rows, seen).problem(c_min)
-            if wrong:
-                self.problems[0] = wrong
+        wrong = "" if start is None else start.problem(c_min)
+        if wrong:
+            self.problems[0] = wrong
         for k, problem in wrong_c(run.spec, c_min, [_c_of(step) for step in run.steps]):
             self.problems.setdefault(k, problem)
         others = [c_min, *(each["c"] for each in run.header["data"].get("reference") or ())]
@@ -163,21 +159,9 @@ class _Verifier:
         if weights != rows.class_weights:
             self.problems.setdefault(0, f"class_weights in run.json are {weights}, not {rows.class_weights}")
 
-    def _start(self, rows: TrainedRows, seen: Callable[[int], None]) -> Start:
-        if self.run.spec.kernel == "linear":
-            return start_of_path(self.engine, self.data, rows.costs, seen)
-        about = self.engine, self.data, self.run.spec, rows.costs, rows.labels
-        return recompute_kernel.kernel_start(*about, seen)
-
-    def _worth(self, rows: TrainedRows, models: list[Model], seen: Callable[[int], None]) -> list[Values]:
-        if not models:
-            return []
-        if self.run.spec.kernel == "linear":
-            return recompute(self.engine, self.data, rows.costs, models, seen)
-        about = self.engine, self.data, self.run.spec, rows.costs, rows.labels
-        return recompute_kernel.recompute_kernel(*about, models, seen)
-
-    def _batch(self, rows: TrainedRows, steps: list[SaidStep], seen: Callable[[int], None]) -> list[Finding]:
+    def _batch(
+        self, rows: TrainedRows, space: SpaceOfRun, steps: list[SaidStep], seen: Callable[[int], None]
+    ) -> list[Finding]:
         models: dict[int, Model] = {}
         damaged: dict[int, str] = {}
         for step in steps:
@@ -185,7 +169,8 @@ class _Verifier:
                 models[step.step] = read_model(step.model.path, self.data.n_rows, self.data.n_features)
             except RunError as error:
                 damaged[step.step] = str(error)
-        worth = dict(zip(models, self._worth(rows, list(models.values()), seen), strict=True))
+        values = space.worth(list(models.values()), seen) if models else []
+        worth = dict(zip(models, values, strict=True))
         if self.judge is not None:
             for n, wrong in self.judge.wrong_scores(self.run, self.data, models).items():
                 self.problems.setdefault(n, wrong)
@@ -195,7 +180,7 @@ class _Verifier:
             if n in damaged:
                 found.append(Finding(name, n, c, None, None, None, damaged[n]))
                 continue
-            problem = next(self._problems(step, models[n], worth[n], rows), "")
+            problem = space.wrong_kind(models[n]) or next(self._problems(step, models[n], worth[n], rows), "")
             found.append(Finding(name, n, c, *_bounds(worth[n]), problem))
         return found
 
@@ -204,8 +189,6 @@ class _Verifier:
         run, spec, n = self.run, self.run.spec, step.step
         before = _c_of(run.steps[n - 1]) if n else 0.0
         claim = Claim(step.facts, before, rows.count, self.data.n_rows, spec.tol, bounds=run.header["version"] > 1)
-        if spec.kernel != "linear" and (model.w[0].size or model.w_alpha[0].size):
-            yield f"its model has weights, but a model of kernel {spec.kernel} has none"
         yield from claim.problems(model, found)
         if self.step is None and spec.grid is None:
             following = _c_of(run.steps[n + 1]) if n + 1 < len(run.steps) else spec.c_max

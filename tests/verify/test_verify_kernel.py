@@ -25,6 +25,7 @@ from pipeline.verify import kernel_rows, recompute_kernel
 from pipeline.verify.rbf import rbf_values, row_squares, share_of
 from pipeline.verify.stored_model import Model
 from pipeline.verify.tally import Values
+from pipeline.verify.trained_rows import TrainedRows
 from tests.kernel_runs import DenseKernel, stored_run
 from tests.kernel_worlds import DIGITS, KernelWorld
 from tests.tampering import at, change_header, change_model, change_step, found, lines_of, reseal
@@ -76,10 +77,10 @@ def worth(data: Dataset, gamma: float, costs: np.ndarray, alpha: np.ndarray, c: 
     used = np.flatnonzero(alpha)
     entries, nothing = (used, alpha[used]), (np.empty(0, np.int64), np.empty(0))
     labels = np.concatenate([np.array(shard.load().labels) for shard in data.shards])
-    spec = PathSpec(kernel="rbf", gamma=gamma)
+    rows, spec = TrainedRows(costs, labels, (1.0, 1.0)), PathSpec(kernel="rbf", gamma=gamma)
     with Engine("inline") as engine:
         models = [Model(c, nothing, entries, nothing, bits, bits)] * 2
-        return recompute_kernel.recompute_kernel(engine, data, spec, costs, labels, models, lambda _: None)[1]
+        return recompute_kernel.recompute_kernel(engine, data, spec, rows, models, lambda _: None)[1]
 
 
 def exact(world: KernelWorld, c: float, alpha: np.ndarray) -> tuple[Decimal, Decimal]:
