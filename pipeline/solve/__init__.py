@@ -14,7 +14,7 @@ imports none of them: the command line lists their names without loading compile
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import SpecError, shown
 
@@ -22,12 +22,17 @@ if TYPE_CHECKING:
     from pipeline.solve.contract import Solver
 
 SOLVERS = ("auto", "dcd", "newton", "liblinear")  # the modules, in the order in which they are offered
-GRAM_SOLVERS = ("auto", "projected", "newton", "libsvm")  # of a kernel's problem (``gram``)
+GRAM_SOLVERS = ("auto", "projected", "newton", "libsvm")  # those of ``gram``, likewise
 
 
 def solver_named(name: str) -> Solver:
     """Return the solver of that name."""
-    if name not in SOLVERS:
-        raise SpecError(f"unknown solver {shown(name)}; there are {', '.join(SOLVERS)}")
-    solver: Solver = import_module(f"{__name__}.{name}").SOLVER
+    solver: Solver = object_named(name, SOLVERS, __name__)
     return solver
+
+
+def object_named(name: str, names: tuple[str, ...], package: str) -> Any:
+    """Return the ``SOLVER`` of a package's module if it is one of ``names``."""
+    if name not in names:
+        raise SpecError(f"unknown solver {shown(name)}; there are {', '.join(names)}")
+    return import_module(f"{package}.{name}").SOLVER
