@@ -148,13 +148,13 @@ class Tally:
         _, rounding, reach = (float(x) for x in self.plain[:, k])
         c, outside = float(models.c[k]), None
         if first < models.costs.size:
-            outside = first, float(models.alpha[first, k]), float(c * models.costs[first])
+            outside = first, float(models.alpha[first, k]), c * float(models.costs[first])
         f, doubt = (np.concatenate([part[n][:, k] for part in self.margins]) for n in (0, 1))
         return Values(
             enclosure=enclosure,
             apart=apart,
             between=between,
-            rounding=float(c * rounding),
+            rounding=c * rounding,
             reach=reach,
             n_free=int(self.counts[0, k]),
             n_upper=int(self.counts[1, k]),
