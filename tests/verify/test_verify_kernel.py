@@ -271,6 +271,12 @@ class TestTampering:
         change_model(run, 1, w_index=lambda w: np.array([2]), w_value=lambda w: np.array([0.5]))
         assert "its model has weights, but a model of kernel rbf has none" in problem(run, honest.data)
 
+    @pytest.mark.attack
+    def test_an_infinite_c_is_a_finding_not_a_warning(self, run, honest):
+        """C times the cost 0 of a row that was left out is no number."""
+        change_model(run, 1, c=lambda c: np.array(np.inf))
+        assert "the model is for C = inf" in problem(run, honest.data)
+
     def test_other_data(self, run, tmp_path):
         with pytest.raises(RunError, match="was made from other data"):
             found(run, shards_of(tmp_path, sparse_rows(seed=1), bias=-1.5))
