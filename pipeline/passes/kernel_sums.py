@@ -44,7 +44,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Wanted:
-    """One sum: coefficients y_j a_j by row (most of them 0), added to ``into``."""
+    """One sum: coefficients by row (most of them 0), added to ``into``."""
 
     coefficients: np.ndarray
     into: Binned
@@ -104,8 +104,7 @@ class KernelPasses:
         else:
             for parts, made, rows in self.engine.stream(_awake_sums, shards, sums, awake, window=window):
                 for each, (first, second) in zip(wanted, parts, strict=True):
-                    each.into.first[rows] += first
-                    each.into.second[rows] += second
+                    each.into.add(rows, first, second)
                 self.values += made
         self.passes += 1
 
