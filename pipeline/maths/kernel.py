@@ -6,8 +6,8 @@ linear one, and nothing to distances. With rows z_i = y_i Phi(x_i)
     Q_ij = z_i . z_j = y_i y_j K(x_i, x_j),    |z_i|^2 = K(x_i, x_i) = 1 + B^2 = kappa^2.
 
 Rounding. u = 2^-53; rows have at most L nonzeros. The squares and the product in |x_i|^2 + |x_j|^2 - 2 x_i . x_j are
-sums of at most L terms, so the distance is off by at most (L + 6) u (|x_i| + |x_j|)^2, and as (a + b)^2 <= 2 a^2 + 2 b^2
-exp(-t), t being gamma times it, by a factor between exp(-o) and exp(o) with
+sums of at most L terms, so the distance is off by at most (L + 6) u (|x_i| + |x_j|)^2. As (a + b)^2 <= 2 a^2 + 2 b^2,
+exp(-t), t being gamma times it, is off by a factor between exp(-o) and exp(o) with
 
     o = 2 gamma (L + 6) u (|x_i|^2 + |x_j|^2).
 
