@@ -27,8 +27,8 @@ from pipeline.solve.newton_kernel import line_search, proximal_alpha
 
 # Plain choices; a worse one costs steps, never the answer:
 GROWTH, FAST_GROWTH = 3.0, 10.0  # of sigma from outer step to outer step, and where the last one gained little
-FIRST_CURVATURE, MOST_CURVATURE = 10.0, 1e12  # sigma times the mean diagonal; the first is the largest alpha where that is more
-BACK = 100.0  # sigma is divided by that where the inner loop did not end: rows change sides one by one if it is too large
+FIRST_CURVATURE, MOST_CURVATURE = 10.0, 1e12  # sigma times the mean diagonal; or the largest alpha, if that is more
+BACK = 100.0  # what sigma is divided by where the inner loop did not end: rows then change sides one by one
 OUTER, INNER = 80, 60  # steps at most
 IDLE, MOST_IDLE = 0.9, 10  # an outer step that leaves so much of the gap, and so many in a row: stalled
 ENOUGH, LEAST_ENOUGH = 0.1, 1e-14  # of the proximal term's root, of |w|: the inner loop ends there
@@ -93,7 +93,7 @@ class _Newton:
     def _inner(self) -> tuple[str, np.ndarray]:
         """Minimise phi, or stop at a gap that is small enough; return how that ended and the next centre.
 
-        That is beta, put into the box, rather than a(f), which it equals but for sigma times the rounding of f.
+        That is a(f), but on J beta, which is the same without sigma times the rounding of f.
         """
         for _ in range(INNER):
             free = self._proximal()
@@ -104,7 +104,7 @@ class _Newton:
             if self.problem.gap(self.a, self.image + self.problem.b) <= self.target:
                 return "reached", self.a
             if self._is_enough(square):
-                return "minimised", np.clip(self.beta, 0.0, self.problem.u)
+                return "minimised", self._settled(free)
             step = r
             if free.size:
                 x = solve_block(self.square, free, 1.0 / float(self.sigma[0]), image[free])
@@ -113,7 +113,7 @@ class _Newton:
                 step[free] -= x
                 add_columns(self.square, free, -x, image)
             if not float((self.a - self.beta) @ image) > 0.0:
-                return "minimised", np.clip(self.beta, 0.0, self.problem.u)
+                return "minimised", self._settled(free)
             t = line_search(
                 self.f, image, self.alpha, self.problem.u, self.sigma, float(self.beta @ image), float(step @ image)
             )
@@ -129,6 +129,12 @@ class _Newton:
         add_columns(self.square, moved, self.trial[moved] - self.a[moved], self.image)
         self.a[moved] = self.trial[moved]
         return self.listed[:count]
+
+    def _settled(self, free: np.ndarray) -> np.ndarray:
+        """Return a(f) with beta's values, put into the box, for the rows inside: all others are exactly at a bound."""
+        alpha = self.a.copy()
+        alpha[free] = np.clip(self.beta[free], 0.0, self.problem.u[free])
+        return alpha
 
     def _is_enough(self, square: float) -> bool:
         """Whether a gradient of that length^2 ends the inner loop."""
