@@ -64,14 +64,18 @@ class _Newton:
             if self.least <= self.target or outcome == "failed":
                 break
             before = self.least
-            ended, alpha = self._inner()
+            ended, free = self._inner()
             if ended == "failed":
                 outcome = ended
                 continue
-            self._centre(alpha)
             if ended == "unfinished":
                 self.sigma /= BACK
+                self._centre(self.alpha)
                 continue
+            settled = self._settled(free)
+            self._centre(self.a)
+            if self.least > IDLE * before:
+                self._look(settled)
             idle = idle + 1 if self.least > IDLE * before else 0
             if idle >= MOST_IDLE:
                 outcome = "stalled"
@@ -84,43 +88,44 @@ class _Newton:
     def _centre(self, alpha: np.ndarray) -> None:
         """Take alpha as the proximal centre and start from its w; sum its margins afresh."""
         self.alpha, self.beta, self.a = alpha, alpha.copy(), alpha.copy()
-        self.f = self.problem.margins(alpha)
+        self.f = self._look(alpha)
         self.image = self.f - self.problem.b
-        gap = self.problem.gap(alpha, self.f)
+
+    def _look(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the margins of alpha, and keep it if its gap is the least yet."""
+        f = self.problem.margins(alpha)
+        gap = self.problem.gap(alpha, f)
         if gap < self.least:
             self.least, self.best = gap, alpha
+        return f
 
     def _inner(self) -> tuple[str, np.ndarray]:
-        """Minimise phi, or stop at a gap that is small enough; return how that ended and the next centre.
-
-        That is a(f), but on J beta, which is the same without sigma times the rounding of f.
-        """
+        """Minimise phi, or stop at a gap that is small enough; return how that ended, and J."""
+        free = self.listed[:0]
         for _ in range(INNER):
             free = self._proximal()
             r, image = self.a - self.beta, self.image - (self.f - self.problem.b)
             square = float(r @ image)
             if not np.isfinite(square):
-                return "failed", self.alpha
-            if self.problem.gap(self.a, self.image + self.problem.b) <= self.target:
-                return "reached", self.a
+                return "failed", free
             if self._is_enough(square):
-                return "minimised", self._settled(free)
+                return "minimised", free
             step = r
             if free.size:
                 x = solve_block(self.square, free, 1.0 / float(self.sigma[0]), image[free])
                 if not np.all(np.isfinite(x)):
-                    return "failed", self.alpha
+                    return "failed", free
                 step[free] -= x
                 add_columns(self.square, free, -x, image)
             if not float((self.a - self.beta) @ image) > 0.0:
-                return "minimised", self._settled(free)
+                return "minimised", free
             t = line_search(
                 self.f, image, self.alpha, self.problem.u, self.sigma, float(self.beta @ image), float(step @ image)
             )
             self.beta += t * step
             self.f += t * image
             self.steps += 1
-        return "unfinished", self.alpha
+        return "unfinished", free
 
     def _proximal(self) -> np.ndarray:
         """Bring a(f) and its image up to date; return the rows it leaves inside the box."""
@@ -131,13 +136,17 @@ class _Newton:
         return self.listed[:count]
 
     def _settled(self, free: np.ndarray) -> np.ndarray:
-        """Return a(f) with beta's values, put into the box, for the rows inside: all others are exactly at a bound."""
+        """Return a(f) with beta on J, put into the box: where phi is minimal, the same without sigma times the rounding
+        of f. It is an answer, where that rounding is all that is left; the next centre is a(f).
+        """
         alpha = self.a.copy()
         alpha[free] = np.clip(self.beta[free], 0.0, self.problem.u[free])
         return alpha
 
     def _is_enough(self, square: float) -> bool:
-        """Whether a gradient of that length^2 ends the inner loop."""
+        """Whether a gradient of that length^2 ends the inner loop, or the gap of a(f) all."""
+        if self.problem.gap(self.a, self.image + self.problem.b) <= self.target:
+            return True
         way = self.a - self.alpha
         proximal = float(way @ way) / float(self.sigma[0])
         length = abs(float(self.a @ self.image))

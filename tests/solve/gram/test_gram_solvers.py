@@ -70,6 +70,16 @@ def test_each_agrees_with_the_oracle(name, made, decades, digits):
     assert np.linalg.norm(w - optimum.w.astype(float)) <= math.sqrt(2 * max(found.gap, 0)) + optimum.distance + 1e-8
 
 
+@pytest.mark.parametrize("name", ARRIVES)
+def test_ten_digits_where_sigma_times_the_rounding_of_f_is_more(name):
+    z = np.tile([[1.82675656, -3.07833191]], (2, 1))
+    problem = GramProblem(z @ z.T, np.full(2, 390.22), np.zeros(2))
+    target = 1e-10 / (2 * 12.8)  # of w* = z/|z|^2, whose primal value is 1/(2 |z|^2)
+    found = gram_solver_named(name).run(problem, None, target)
+    check(problem, found, target)
+    assert found.converged
+
+
 @pytest.mark.parametrize("name", GRAM_SOLVERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_folded_problem_has_the_optimum_of_the_full_one(name, kind):
