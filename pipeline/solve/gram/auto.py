@@ -1,8 +1,8 @@
 """The choice between projected and newton, made afresh for each problem.
 
 projected is quicker by far where Q is far from singular (dna at a gamma of 10/d: 3 rounds against 10 steps of newton,
-each a system of a thousand rows) and of no use where it is not (satimage at 1/d: nine steps of a path in ten end at
-a t of 0.02 or less). So it goes first unless more than two in five of the rows that can move start from a bound: these
+each a system of a thousand rows) and of no use where it is not (satimage at 1/d: nine steps of a path in ten are cut to
+a twentieth or less). So it goes first unless more than two in five of the rows that can move start from a bound: these
 are rows about to change sides, the systems are then large, and its steps are cut short. And it hands over as soon as
 a step is cut to a twentieth, or after 15 rounds.
 
@@ -22,7 +22,7 @@ from pipeline.solve.gram.problem import GramProblem, GramSolution
 from pipeline.solve.gram.projected import Rounds
 from pipeline.solve.gram.system import system_bytes
 
-# Measured on paths of four data sets at three gammas; a share of 0.8 and steps of 0.2 did hardly worse:
+# Measured on paths of four data sets at three gammas; a share of 0.8 or steps of 0.2 did little worse:
 SHARE_INSIDE, SHORTEST, ROUNDS = 0.6, 0.05, 15
 
 
