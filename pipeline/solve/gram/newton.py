@@ -27,8 +27,13 @@ from pipeline.solve.newton_kernel import line_search, proximal_alpha
 
 # Plain choices; a worse one costs steps, never the answer:
 GROWTH, FAST_GROWTH = 3.0, 10.0  # of sigma from outer step to outer step, and where the last one gained little
-FIRST_CURVATURE, MOST_CURVATURE = 10.0, 1e12  # sigma times the mean diagonal; the first is the largest alpha where that is more
-BACK = 100.0  # sigma is divided by that where the inner loop did not end: rows change sides one by one if it is too large
+FIRST_CURVATURE, MOST_CURVATURE = (
+    10.0,
+    1e12,
+)  # sigma times the mean diagonal; the first is the largest alpha where that is more
+BACK = (
+    100.0  # sigma is divided by that where the inner loop did not end: rows change sides one by one if it is too large
+)
 OUTER, INNER = 80, 60  # steps at most
 IDLE, MOST_IDLE = 0.9, 10  # an outer step that leaves so much of the gap, and so many in a row: stalled
 ENOUGH, LEAST_ENOUGH = 0.1, 1e-14  # of the proximal term's root, of |w|: the inner loop ends there
