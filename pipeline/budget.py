@@ -37,8 +37,8 @@ SHARE_OF_MACHINE = 0.5  # the default budget: the other half is the page cache's
 SHARE_FOR_ROW_ARRAYS = 0.1  # of the budget: more of them go to scratch files, and the working set gets their room
 SHARE_FOR_WORKERS = 0.2  # of what is left: the same share whatever the workers are, so that steps do not depend on them
 # With a kernel, counted in the code:
-KERNEL_ROW_BYTES = 190  # facts 39, two points with their pairs 100, sums under way 32, margins before and expected 16
-KERNEL_MASKS = 40  # of them in memory at once while the others are in scratch files: coefficients of two sums, masks
+KERNEL_ROW_BYTES = 300  # facts 39, two points with their pairs 150, sums under way 90, margins before and expected 16
+KERNEL_MASKS = 60  # of them in memory at once while the others are in scratch files: coefficients of four sums, masks
 PASSING_BYTES = 8 * 64 + 64  # a row of a shard at work: a block of columns that is not kept, and its sums
 GATHERED = 100_000_000  # the rows of the columns of one pass, twice while they are laid out
 GRAM_COPIES = 5  # the working rows' Gram matrix in slots, in order, its factor, and the solver's part of it

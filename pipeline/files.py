@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from pipeline.errors import OutputError, SieveError
 
-SECONDS_BETWEEN_LOOKS = 0.1
+SECONDS_BETWEEN_LOOKS = 0.1  # at a lock that another holds
 TEMPORARY = ".tmp"  # ends the name of every file that is not whole yet
 _NO_LOCKS_HERE = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # NFS and the like
 

@@ -20,11 +20,18 @@ _OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a hot loop. Where no cache directory is writable (a read-only image) it compiles in memory."""
     compiled = numba.njit(function, **_OPTIONS)
+    compiled._compilation_chain_init_hook = _nothing
     try:
         compiled._cache = KernelCache(function)
     except RuntimeError:  # "no locator available": neither __pycache__ nor the user's cache can be written
         compiled._cache = NoCache()
     return compiled
+
+
+def _nothing() -> None:
+    """What a call prepares before types are known: nothing. Numba would look for other packages' extensions of it and
+    import them; the compiler does so by itself, and a kernel out of the cache knows none.
+    """
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:

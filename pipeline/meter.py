@@ -15,7 +15,7 @@ from typing import Self
 
 import psutil
 
-SECONDS_BETWEEN_LOOKS = 0.05
+SECONDS_BETWEEN_LOOKS = 0.05  # at the memory in use: a peak of less is missed
 SHARE_FOR_CHILDREN = 0.005  # of one core: with 90 processes on the machine they are looked for every 0.4 s
 
 

@@ -11,8 +11,8 @@ from pipeline.errors import SieveError
 from pipeline.redact import redacted
 from pipeline.sizes import bytes_of
 
-LARGEST_NUMBER = 1 << 62
-LONGEST_SHOWN = 80
+LARGEST_NUMBER = 1 << 62  # an int64, with room to add
+LONGEST_SHOWN = 80  # characters
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = LONGEST_SHOWN
 

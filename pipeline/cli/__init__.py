@@ -62,6 +62,7 @@ def app() -> None:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; every expected failure is one line on stderr."""
     told.begin()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs allow BLAS one thread: others would only wait, spinning
     told.leave(_run(sys.argv[1:] if arguments is None else arguments))
 
 

@@ -57,7 +57,8 @@ def list_command(as_json: bool) -> None:
 @quiet_option
 def fetch_command(name: str, out: str | None, force: bool, quiet: bool) -> None:
     """Download a data set; an interrupted download goes on where it stopped, and its sha256 is recorded and checked."""
-    from pipeline.data.registry.fetch import cache_directory, fetch
+    from pipeline.data.cache import cache_directory
+    from pipeline.data.registry.fetch import fetch
     from pipeline.data.registry.registry import find_entry
 
     with progress(quiet) as listen:

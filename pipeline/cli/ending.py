@@ -21,12 +21,12 @@ from types import FrameType
 from typing import NoReturn
 
 SECONDS_FOR_TASKS = 3.0  # that are under way when the first signal comes: a shard is written in less
-SECONDS_BETWEEN = 1.0
+SECONDS_BETWEEN = 1.0  # between interruptions of the main thread, and between looks at how it ends
 PATIENCE = 8.0  # seconds: container engines kill after ten
 SAME = 0.5  # seconds in which a second signal is the first one: ``timeout`` sends it to us and to our group
 AGAIN = signal.SIGALRM
 LEFT = 0  # no signal's number
-SECONDS_TO_SEE_OUT = 3
+SECONDS_TO_SEE_OUT = 3  # looks, a second apart, at whether Python's own end hangs
 _STOPPED = 1  # the exit code after Ctrl-C; after SIGTERM it is 128 + 15, which supervisors know
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli.options import Size, overwrite_option, quiet_option, reading_options, workers_option
+from pipeline.cli.options import Size, given_options, overwrite_option, quiet_option, reading_options, workers_option
 from pipeline.cli.progress import counted, human_bytes, progress
 
 EXAMPLES = """
@@ -27,7 +27,9 @@ Examples:
 @click.option(
     "--shard-size", type=Size(), default="64MiB", show_default=True, metavar="SIZE", help="Cut shards by bytes."
 )
-@click.option("--append", is_flag=True, help="Add the files to the data set at --out; its shards stay as they are.")
+@click.option(
+    "--append", is_flag=True, help="Add the files to the data set at --out; its rows stay, small shards are merged."
+)
 @overwrite_option
 @workers_option
 @quiet_option
@@ -50,7 +52,7 @@ def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: A
         for source in sources:
             found, spec = resolve(source, spec, listen)
             inputs.append(found)
-        manifest = ingest(inputs, out, spec, listen)
+        manifest = ingest(inputs, out, spec, listen, given=given_options())
     shards = counted(len(manifest.shards), "shard")
     size = human_bytes(sum(shard.bytes for shard in manifest.shards))
     click.echo(

@@ -45,7 +45,8 @@ def nightly_command(
     run completes it; failed, the next one starts afresh. All days are UTC days. Exit codes: 0 the last training is
     published; 3 refusing: a gate, the certificate or a hold keeps it back, or nothing is published yet; 1 the last
     night failed, which only files that cannot be taken in make it, too; 2 wrong usage or a job file with an error. 1
-    and 3 stay until a night succeeds, whether or not anything is new.
+    and 3 stay until a night succeeds, whether or not anything is new; run again on the same day once the cause is
+    repaired.
     """
     from pipeline.cli import told
     from pipeline.nightly import days

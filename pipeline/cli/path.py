@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pipeline.data.dataset import Dataset
     from pipeline.runs.directory import Run, StepView
 
-ROWS_SHOWN = 12
+ROWS_SHOWN = 12  # of the table of steps: with its head, half a screen
 EXAMPLES = """
 \b
 Examples:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from pipeline.events import Event, Listener, Note, Progress, StepProgress, listening, silent
 
-SECONDS_BETWEEN_LINES = 5.0
+SECONDS_BETWEEN_LINES = 5.0  # of progress: an hour of it is still readable
 
 
 def human_bytes(count: float) -> str:

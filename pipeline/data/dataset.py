@@ -14,7 +14,8 @@ from pipeline.data.parallel import in_order
 from pipeline.data.reading.labels import LabelMap
 from pipeline.data.shards.digest import digest_text
 from pipeline.data.shards.manifest import Manifest, read_manifest
-from pipeline.data.shards.mapping import is_as_written, prove_shard, read_shard, wants_checksums
+from pipeline.data.shards.mapping import GoneError, is_as_written, prove_shard, read_shard, wants_checksums
+from pipeline.data.shards.moved import Whereabouts, moved_rows
 from pipeline.data.shards.rows import Rows
 from pipeline.data.stores.located import located
 from pipeline.data.stores.remote import open_remote
@@ -53,8 +54,11 @@ class MappedShard:
     sha256: str = ""
 
     def load(self) -> Rows:
-        """Return the rows as views of the file."""
-        rows = read_shard(self.path, self.n_features, self.sha256)
+        """Return the rows as views of the file, or of the one that took it in since the data set was opened."""
+        try:
+            rows = read_shard(self.path, self.n_features, self.sha256)
+        except GoneError as gone:
+            return moved_rows(Whereabouts(self.path, self.first_row, self.n_rows, self.digest), self.n_features, gone)
         if (rows.n_rows, rows.nnz) != (self.n_rows, self.nnz):
             problem = f"the shard has {rows.n_rows} rows and {rows.nnz} nonzeros, its manifest says other numbers"
             raise DatasetError(f"{self.path}: {problem}; run again, or ingest the data again")
@@ -125,8 +129,21 @@ def names_of(manifest: Manifest) -> tuple[str, ...] | None:
 
 
 def open_local(directory: Path, full_check: bool = False) -> tuple[Manifest, tuple[MappedShard, ...]]:
-    """Read the manifest of a directory and check its shards; ``full_check`` reads all of them."""
+    """Read the manifest of a directory and check its shards; ``full_check`` reads all of them.
+
+    A data set that changes meanwhile (an append merges shards) is opened as it is then.
+    """
     manifest = read_manifest(directory)
+    while True:
+        try:
+            return manifest, _checked(directory, manifest, full_check)
+        except DatasetError:
+            before, manifest = manifest, read_manifest(directory)
+            if manifest == before:
+                raise
+
+
+def _checked(directory: Path, manifest: Manifest, full_check: bool) -> tuple[MappedShard, ...]:
     doubted = [info for info in manifest.shards if not is_as_written(directory, info) or full_check]
     shards, first, compared = [], 0, wants_checksums()
     for info in manifest.shards:
@@ -140,4 +157,4 @@ def open_local(directory: Path, full_check: bool = False) -> tuple[Manifest, tup
             pool, [*checks, *(shard.load for shard in shards if full_check)], ahead=2 * available_cores()
         ):
             pass
-    return manifest, tuple(shards)
+    return tuple(shards)

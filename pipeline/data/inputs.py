@@ -12,6 +12,7 @@ from functools import partial
 from glob import has_magic
 from pathlib import Path
 
+from pipeline.data.cache import cache_directory
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.given import refuse_reading, stated
 from pipeline.data.ingest.ingest import IngestSpec, Input, ingest
@@ -19,7 +20,6 @@ from pipeline.data.reading.arrays import ArraySource
 from pipeline.data.reading.base import Source
 from pipeline.data.reading.files import FILE_SUFFIXES, expand, format_of, is_folder, size_of, status_of
 from pipeline.data.reading.formats import FORMATS
-from pipeline.data.registry.fetch import cache_directory, fetch
 from pipeline.data.registry.registry import RegistryEntry, bundled, find_entry, load_registry
 from pipeline.data.shards.manifest import MANIFEST
 from pipeline.data.shards.shard import is_shard_name
@@ -52,6 +52,8 @@ def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Inp
         problem = f"{name} comes as a .{entry.format} file, which svmsieve does not read"
         raise RegistryError(f"{problem}; convert it to svmlight, CSV, npz or Parquet and ingest that")
     positive = entry.positive if spec.positive is None else spec.positive
+    from pipeline.data.registry.fetch import fetch  # noqa: PLC0415 - HTTP and TLS, which few commands need
+
     with _alone(name, listen):
         file = fetch(entry, cache_directory(), listen)
     return Input(str(file), _reading(spec, entry)), replace(spec, positive=positive)

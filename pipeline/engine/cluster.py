@@ -26,10 +26,10 @@ from pipeline.errors import EngineError, SieveWarning
 
 T = TypeVar("T")
 
-SECONDS_FOR_WORKERS = 30.0
-SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_FOR_WORKERS = 30.0  # for one to come (back): a nanny starts a new one in a few
+SECONDS_BETWEEN_LOOKS = 1.0  # at who is there: a question to the scheduler
 SECONDS_OF_SILENCE, WORKERS_A_SECOND = 30.0, 20  # signs of life come every half second, fewer from many workers
-SECONDS_TO_MEND = 30.0
+SECONDS_TO_MEND = 30.0  # that the client has for its connection to the scheduler
 AGAIN = "run the same command again: finished steps stay"
 LIMIT_PASSED = "worker-restart-memory"  # what Dask's nannies tell when they end a worker for its memory
 

@@ -19,7 +19,7 @@ from pipeline.engine.local_cluster import credentials_of
 from pipeline.engine.tls import client_security
 from pipeline.errors import EngineError, SieveWarning
 
-SECONDS_TO_CONNECT = 5.0
+SECONDS_TO_CONNECT = 5.0  # a scheduler that is there answers in milliseconds
 CONFIGURED = ("distributed.comm.tls.ca-file", "distributed.comm.tls.client.cert", "distributed.comm.tls.client.key")
 
 

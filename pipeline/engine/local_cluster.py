@@ -28,7 +28,7 @@ from pipeline.files import locked, one_line, write_json, write_whole
 HOST = "127.0.0.1"
 STATE, WORK, SCHEDULER = "cluster.json", "work", "scheduler.json"
 OLDER = ("cert.pem", "key.pem")  # of clusters that were started when one certificate served all
-SECONDS_TO_START = 60.0
+SECONDS_TO_START = 60.0  # processes import all of Dask and Numba first: a few, on a busy machine many
 NO_PAGES = {f"DASK_DISTRIBUTED__{who}__HTTP__ROUTES": "[]" for who in ("SCHEDULER", "WORKER")}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-SECONDS_TO_END = 10.0
+SECONDS_TO_END = 10.0  # after SIGTERM, and again after SIGKILL
 ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 

@@ -22,7 +22,7 @@ from pipeline.relief import let_go
 
 TOPIC = "svmsieve"
 WORTH_TELLING = 500_000  # nonzeros
-SHARE_OF_LIMIT = 0.5
+SHARE_OF_LIMIT = 0.5  # of a worker's memory; Dask pauses it at 0.8
 REMEDY = "give the workers more memory or ingest the data into smaller shards"
 
 

@@ -26,7 +26,7 @@ from pipeline.errors import BudgetError, EngineError, SieveError
 T = TypeVar("T")
 R = TypeVar("R")
 
-MOST_ATTEMPTS = 5
+MOST_ATTEMPTS = 5  # then it is what they solve that workers are lost by
 SHARE_OF_WORKER = 0.6  # of its memory limit: from 70 % on Dask takes measures
 SECONDS_BETWEEN_LOOKS, SECONDS_TO_SEND = 2.0, 300.0
 LOST = (KilledWorker, CommClosedError, CancelledError, asyncio.CancelledError, TimeoutError, MemoryError)

@@ -26,7 +26,7 @@ from pipeline.errors import EngineError
 from pipeline.files import one_line, open_new, private_folder, sync_directory
 
 FILES = (CA, *(f"{role}{kind}.pem" for role in ROLES for kind in ("", "-key")))
-DAYS = 365
+DAYS = 365  # that a certificate is good for
 
 
 @dataclass(frozen=True)

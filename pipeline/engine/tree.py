@@ -15,7 +15,7 @@ from pipeline.engine.naming import nonzeros_of
 T = TypeVar("T")
 R = TypeVar("R")
 
-FAN_IN = 8
+FAN_IN = 8  # results merged at a time, which is what memory holds of them; another number is other bits
 
 
 def merged(results: Sequence[R], merge: Callable[[Sequence[R]], R]) -> R:

@@ -34,7 +34,7 @@ from pipeline.jit import inline, kernel
 from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, down, gamma, nearest, product_error, up
 from pipeline.maths.slack import Near
 
-_FEASIBLE = Fraction(2) ** -51
+_FEASIBLE = Fraction(2) ** -51  # alpha times 1 less that is in the box of the exact C c_i (see above)
 BLURRED = 4.0  # roundings of its product with w that a row may be off the margin and still be meant to be on it
 _HINGE, _LOWER, _GAP, _ALPHA, _REACH, _BLURRED = (np.uint64(k) for k in range(6))  # Numba compiles for each plain int
 
@@ -80,8 +80,8 @@ def sums_of(
     nothing, is a ValueError.
     """
     better, errors = near or Near.none(), product_error(lengths, norms, w_norm)
-    totals, feasible = _row_sums(f, errors, (better.rows, better.slack, better.error), alpha, costs, norms, c)
-    if not feasible:
+    totals = np.zeros((6, 2))
+    if not _row_sums(f, errors, (better.rows, better.slack, better.error), alpha, costs, norms, c, totals):
         check_feasible(alpha, costs, c)
     if not np.isfinite(totals).all():
         raise SpecError(f"at C = {c:.6g} margins or sums are beyond float64's range; scale the features")
@@ -113,13 +113,13 @@ def _gap_at(slack, alpha, u):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _row_sums(f, errors, near, alpha, costs, norms, c):  # type: ignore[no-untyped-def]
-    """Return hinge, its lower bound, gap, alpha, reach and blurred, each as a total and what adding up has lost.
+def _row_sums(f, errors, near, alpha, costs, norms, c, totals):  # type: ignore[no-untyped-def]
+    """Add up hinge, its lower bound, gap, alpha, reach and blurred, each as a total and what adding up has lost.
 
-    And whether every alpha is in its box.
+    Return whether every alpha is in its box.
     """
     near_rows, near_slack, near_error = near
-    totals, feasible = np.zeros((6, 2)), True
+    feasible = True
     k = 0
     for i in range(f.size):
         slack, plain = 1.0 - f[i], errors[i] + 4 * UNIT * (1.0 + abs(f[i]))
@@ -141,23 +141,21 @@ def _row_sums(f, errors, near, alpha, costs, norms, c):  # type: ignore[no-untyp
                 add_up(totals, _BLURRED, costs[i] * plain)
         add_up(totals, _ALPHA, alpha[i])
         add_up(totals, _REACH, alpha[i] * norms[i])
-    return totals, feasible
+    return feasible
 
 
 @kernel
-def at_bound(alpha, c, costs, norms, free):  # type: ignore[no-untyped-def]
-    """Write which alpha are inside their box; return the costs of those at its top, and sum alpha_i |z_i|.
+def at_bound(alpha, c, costs, norms, free, totals):  # type: ignore[no-untyped-def]
+    """Write which alpha are inside their box; add up the costs of those at its top, and alpha_i |z_i|.
 
     Each as a total and what adding up has lost.
     """
-    totals = np.zeros((2, 2))
     for i in range(alpha.size):
         u = c * costs[i]
         free[i] = 0.0 < alpha[i] < u
         if alpha[i] == u:
             add_up(totals, 0, costs[i])
         add_up(totals, 1, alpha[i] * norms[i])
-    return totals
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def _row_products(indptr, indices, values, scale, w, out):  # type: ignore[no-un
         out[i] = scale[i] * ((a + b) + (c + d))
 
 
-def margins(
+def row_margins(
     indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, labels: np.ndarray, w: np.ndarray
 ) -> np.ndarray:
     """Return f_i = z_i . w = y_i (x_i . w) for every row, in O(nonzeros).
@@ -92,15 +92,12 @@ def _ones(x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _present(indices, size):  # type: ignore[no-untyped-def]
+def _present(indices, words, before):  # type: ignore[no-untyped-def]
     """Mark the features that occur (a bit each) and count those before every word of 64."""
-    words = np.zeros(size // 64 + 1, np.uint64)
     for j in indices:
         words[j >> 6] |= _U1 << (np.uint64(j) & _U63)
-    before = np.zeros(words.size + 1, np.int64)
     for k in range(words.size):
         before[k + 1] = before[k] + np.int64(_ones(words[k]))
-    return words, before
 
 
 @kernel
@@ -123,7 +120,9 @@ def weighted_sum(
     features/64) time, 12 bytes for each feature that occurs plus features/4 bytes.
     """
     indptr, indices, values = alike(indptr, indices, values)
-    words, before = _present(indices, n_features)
+    words = np.zeros(n_features // 64 + 1, np.uint64)
+    before = np.zeros(words.size + 1, np.int64)
+    _present(indices, words, before)
     index, value = np.empty(before[-1], np.int32), np.zeros(before[-1])
     _collect(indptr, indices, values, coefficients.astype(np.float64), words, before, index, value)
     return SparseVector(index, value, n_features)
@@ -181,15 +180,6 @@ def sign_rows(indptr, values, labels):  # type: ignore[no-untyped-def]
         if labels[i] < 0:
             for k in range(indptr[i], indptr[i + 1]):
                 values[k] = -values[k]
-
-
-@kernel
-def add_rows(indptr, indices, values, coefficients, out):  # type: ignore[no-untyped-def]
-    """Add sum a_i z_i to ``out``, row after row: cutting the rows into parts does not change the result's bits."""
-    for i in range(coefficients.size):
-        if coefficients[i] != 0.0:
-            for k in range(indptr[i], indptr[i + 1]):
-                out[indices[k]] += coefficients[i] * np.float64(values[k])
 
 
 @kernel

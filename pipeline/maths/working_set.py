@@ -16,6 +16,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from pipeline.jit import kernel
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 
@@ -98,6 +100,21 @@ def classify(bounds, centre, widths, alpha, u, modes, verdicts, chosen):  # type
         verdicts[i] = verdict
         at_home = (likely == ZERO and alpha[i] == 0.0) or (likely == UPPER and alpha[i] == u[i])
         chosen[i] = not at_home
+
+
+def foremost(slack: np.ndarray, alpha: np.ndarray, u: np.ndarray, seen: np.ndarray, limit: int) -> np.ndarray:
+    """Tell which ``limit`` of some rows to solve for, if all are too many: those with the largest parts of the gap.
+
+    Rows that were solved for last (``seen``) may have half of the places: without them what one round moves too far the
+    next one moves back. The other half is shared by rows that are to go up and rows that are to go down.
+    """
+    part = np.where(slack > 0.0, (u - alpha) * slack, -alpha * slack)
+    order, taken = np.argsort(-part, kind="stable"), np.zeros(slack.size, np.bool_)
+    half, up = limit // 2, slack > 0.0
+    for some, most in ((seen & (part > 0.0), half), (up, half // 2), (~up, half // 2), (np.ones_like(taken), limit)):
+        free = order[some[order] & ~taken[order]]
+        taken[free[: min(most, limit - int(np.count_nonzero(taken)))]] = True
+    return taken
 
 
 @kernel

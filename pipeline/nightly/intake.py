@@ -1,19 +1,20 @@
 """Intake: new files become shards of the data set, files older than the window leave it.
 
 Every file is an append of its own, so that one that cannot be read spoils nothing but itself; the small shards of a day
-are then merged, so that a pass over them stays cheap. Doing it twice, or going on after being killed anywhere, gives
-the same data set: what is done is read off the ledger and the manifest.
+are merged meanwhile and at the end, so that the next append and a pass over them stay cheap. Doing it twice, or going
+on after being killed anywhere, gives the same data set: what is done is read off the ledger and the manifest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from pipeline.data.ingest.ingest import ingest
 from pipeline.data.shards.compact import compact
 from pipeline.data.shards.cut import cut
 from pipeline.data.shards.manifest import MANIFEST, Manifest, read_manifest
+from pipeline.data.shards.merging import MANY, Full, groups_of, mergeable
 from pipeline.data.shards.retire import retire
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Note
@@ -44,9 +45,11 @@ class Intake:
             self.ledger.put(entry)
         if plan.gone:
             self.ledger.forget(plan.gone)
+        old = {shard for entry in plan.retire for shard in entry.shards}
         for entry in plan.add:
+            self._make_room(old)
             self._add(entry)
-        gone = set(self.ledger.superseded).union(*(entry.shards for entry in plan.retire))
+        gone = old.union(self.ledger.superseded)
         if gone:
             retire(self.store.shards, gone)
             self.settle()
@@ -63,7 +66,7 @@ class Intake:
         self.listen(Note(f"adding {entry.name}"))
         spec = replace(self.job.reading, append=self._manifest() is not None)
         try:
-            ingest([entry.opened_by], self.store.shards, spec, self.listen)
+            ingest([entry.opened_by], self.store.shards, spec, self.listen, merging=False)
         except (DataError, MemoryError) as error:
             self.ledger.adding = None
             self.ledger.put(replace(entry, status=_status(error), note=_note(error)))
@@ -78,6 +81,19 @@ class Intake:
             known = self.ledger.entries.get(entry.name)
             if known is None or (known.status, known.sha256) != (INGESTED, entry.sha256):
                 self.ledger.put(replace(entry, status=CORRUPT, note=note))
+
+    def _make_room(self, old: Collection[str]) -> None:
+        """Merge between two files, where there are many shards and it pays; what is about to retire keeps its names.
+
+        What is done depends on the data set alone, not on who was killed before.
+        """
+        manifest = self._manifest()
+        if manifest is None or self.job.reading.rows_per_shard is not None or len(manifest.shards) <= MANY:
+            return
+        days, full = [set(day).difference(old) for day in self.ledger.days()], Full(self.job.reading.shard_bytes)
+        if mergeable(manifest.shards, groups_of(days), full, sparing=True):
+            compact(self.store.shards, days, full.bytes, self._replacing, self.listen, sparing=True)
+            self.settle()
 
     def _compact(self) -> None:
         """Make few shards of the many that a day of small files brings; who says how many rows one has gets that."""

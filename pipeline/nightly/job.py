@@ -47,7 +47,7 @@ KNOWN = (
     *("scheduler", "workers", "solve_on", "expect", "notify", "max_line"),
 )
 LONGEST_WINDOW = 36_525  # days: a hundred years
-MOST_WORKERS = 1 << 16
+MOST_WORKERS = 1 << 16  # a slip of the pen, if more
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@
 How far a night is stands in night.json. Killed anywhere, the next run does again what is not known to be done; every
 part is the same when done twice. The decision is written down before anything is published. A night that ends with an
 error, or that is killed at the same place again and again, is over: it is recorded as failed, and the next one starts
-afresh from what is published and from all the rows that were taken in.
+afresh from what is published and from all the rows that were taken in. Run again on the same day, it is tried again if
+there is anything to do, or if what made it fail no longer holds (a file dropped from quarantine, inputs back in place).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from pipeline.data.dataset import open_shards
@@ -30,7 +32,7 @@ from pipeline.nightly.arrivals import Plan, plan_intake
 from pipeline.nightly.days import now
 from pipeline.nightly.intake import Intake, arrived, report
 from pipeline.nightly.job import Job
-from pipeline.nightly.ledger import QUARANTINE, Ledger
+from pipeline.nightly.ledger import INGESTED, QUARANTINE, RETIRED, Ledger
 from pipeline.nightly.metrics import write_metrics
 from pipeline.nightly.notify import notify
 from pipeline.nightly.records import FAILED, HELD, NOTHING_NEW, PUBLISHED, TRAINED, NightFiles, NightRecord
@@ -134,7 +136,7 @@ class Nights:
             return None
 
     def begin(self, today: date) -> UnderWay | None:
-        """Begin a night if there is anything to do, or if this day has none yet."""
+        """Begin a night if there is anything to do, if this day has none yet, or if why its last one failed is gone."""
         history = self.store.read_history()
         for problem in history.damage:
             self.listen(Note(problem))
@@ -144,7 +146,8 @@ class Nights:
             night.notes = tuple(notes)
             for problem in night.notes:
                 self.listen(Note(problem))
-            if any(known.date == str(today) for known in history.nights) and not self._work_to_do(night, today):
+            known = [night.status for night in history.nights if night.date == str(today)]
+            if known and not (self._work_to_do(night, today) or (known[-1] == FAILED and self._is_repaired(night))):
                 return None
             self.store.note(night)
         return night
@@ -260,6 +263,10 @@ class Nights:
         shards = self.store.shards
         return (shards / MANIFEST).is_file() and not self._is_trained(read_manifest(shards).fingerprint, night)
 
+    def _is_repaired(self, night: UnderWay) -> bool:
+        """Whether a night that failed today is worth another try with nothing new: what was missed is no longer."""
+        return not self._missed(night, self.store.ledger())
+
     def _is_trained(self, fingerprint: str, night: UnderWay) -> bool:
         """Whether the last training was of these data and settings, and need not be done again.
 
@@ -277,7 +284,8 @@ class Nights:
         with clock("intake"):
             self._take_in(night, ledger)
         done = self._head(night, report(ledger, night.night))
-        self._check_arrivals(night, ledger, done.files)
+        if missed := self._missed(night, ledger):
+            raise JobError(missed)
         if (self.store.shards / MANIFEST).is_file():
             data = open_shards(self.store.shards)
             done = replace(done, rows=data.n_rows, features=data.n_features, fingerprint=data.fingerprint)
@@ -296,11 +304,16 @@ class Nights:
         night.taken_in = (self.store.shards / MANIFEST).is_file()
         self.store.note(night)
 
-    def _check_arrivals(self, night: UnderWay, ledger: Ledger, files: NightFiles) -> None:
-        """Stop a night that was to bring more than it did: all that came is in quarantine, or less than is expected."""
-        bad = [item for item in files.left_out if item.status in QUARANTINE]
-        if bad and not files.added:
-            raise JobError(f"no file could be added, first {bad[0].file}: {bad[0].reason}")
+    def _missed(self, night: UnderWay, ledger: Ledger) -> str:
+        """Say what was to come and did not: all that came is in quarantine, or less came than is expected.
+
+        A night that is tried again stands for those of its day that failed before it.
+        """
+        before = takewhile(lambda known: known.status == FAILED, reversed(self.store.history()))
+        nights = {night.night, *(known.night for known in before if known.date == night.date)}
+        came = [entry for name in nights for entry in ledger.of_night(name)]
+        bad = sorted(entry.name for entry in came if entry.status in QUARANTINE)
+        if bad and not any(entry.rows and entry.status in (INGESTED, RETIRED) for entry in came):
+            return f"no file could be added, first {bad[0]}: {ledger.entries[bad[0]].note}"
         missing = self.job.expected.missing(*arrived(ledger, night.date))
-        if missing:
-            raise JobError(f"{missing}; what came is kept, and counts for a later night of {night.date}")
+        return missing and f"{missing}; what came is kept, and counts for a later night of {night.date}"

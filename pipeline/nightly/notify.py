@@ -20,7 +20,7 @@ from pipeline.nightly.history import written
 from pipeline.nightly.records import NOTHING_NEW, NightRecord
 from pipeline.redact import redacted
 
-SECONDS = 60.0
+SECONDS = 60.0  # for the operator's command; the night is over and waits for it
 _SHOWN = 200  # characters of what a failing command said
 
 

@@ -113,10 +113,10 @@ def _piece_rows(piece: tuple[Shard, int, int], selected: np.ndarray) -> tuple[np
     shard, first, stop = piece
     rows = shard.load()
     chosen = np.flatnonzero(selected[shard.first_row + first : shard.first_row + stop]) + first
-    return *copied(rows, chosen), rows.labels[chosen], rows.costs[chosen], rows.norms[chosen]
+    return *picked(rows, chosen), rows.labels[chosen], rows.costs[chosen], rows.norms[chosen]
 
 
-def copied(rows: Rows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def picked(rows: Rows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return some rows of a shard, by their numbers there, as indptr, indices, values of their own."""
     nnz = int(np.diff(rows.indptr)[chosen].sum(dtype=np.int64))
     out = np.zeros(chosen.size + 1, np.int32), np.empty(nnz, np.int32), np.empty(nnz, rows.values.dtype)

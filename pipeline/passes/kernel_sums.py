@@ -19,7 +19,7 @@ from pipeline.maths.binned import Binned, Bins, add_columns
 from pipeline.maths.kernel import Rbf
 from pipeline.maths.kernel_values import BLOCK, Columns, kernel_columns
 from pipeline.passes.column_memo import ShardColumns, columns_kept, forget
-from pipeline.passes.gather import copied, gather
+from pipeline.passes.gather import gather, picked
 from pipeline.passes.products import window_of
 
 AT_ONCE = 4096  # columns a pass: their rows are gathered, and travel; fewer where they are long
@@ -44,7 +44,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Wanted:
-    """One sum: coefficients y_j a_j by row (most of them 0), added to ``into``."""
+    """One sum: coefficients by row (most of them 0), added to ``into``."""
 
     coefficients: np.ndarray
     into: Binned
@@ -104,8 +104,7 @@ class KernelPasses:
         else:
             for parts, made, rows in self.engine.stream(_awake_sums, shards, sums, awake, window=window):
                 for each, (first, second) in zip(wanted, parts, strict=True):
-                    each.into.first[rows] += first
-                    each.into.second[rows] += second
+                    each.into.add(rows, first, second)
                 self.values += made
         self.passes += 1
 
@@ -126,7 +125,7 @@ def _awake_sums(shard: Shard, sums: Sums, awake: np.ndarray) -> tuple[Parts, int
     if numbers.size == 0:
         return [(np.empty(0), np.empty(0)) for _ in sums.coefficients], 0, numbers
     rows = shard.load()
-    indptr, indices, values = copied(rows, numbers)
+    indptr, indices, values = picked(rows, numbers)
     some = replace(rows, indptr=indptr, indices=indices, values=values, labels=rows.labels[numbers])
     return *_sums_of(some, ShardColumns(0, numbers.size), sums), numbers + shard.first_row
 

@@ -58,10 +58,10 @@ def _shard_products(shard: Shard, w_norm: float, *vectors: np.ndarray) -> tuple[
     rows = shard.load()
     matrix = rows.indptr, rows.indices, rows.values, rows.labels
     if len(vectors) == 1:
-        found: tuple[np.ndarray, ...] = (csr.margins(*matrix, vectors[0]),)
+        found: tuple[np.ndarray, ...] = (csr.row_margins(*matrix, vectors[0]),)
     else:
         found = csr.margins_two(*matrix, vectors[0], vectors[1])
     if len(vectors) == 3:
-        found = *found, csr.margins(*matrix, vectors[2])
+        found = *found, csr.row_margins(*matrix, vectors[2])
     near = Near.none() if math.isnan(w_norm) else near_margin(matrix, rows.norms, vectors[0], found[0], w_norm)
     return found, near

@@ -11,7 +11,7 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
 from pipeline.maths.csr import SparseVector
-from pipeline.passes.gather import copied
+from pipeline.passes.gather import picked
 
 
 def row_sum(engine: Engine, data: Dataset, coefficients: np.ndarray) -> np.ndarray:
@@ -34,7 +34,7 @@ def _shard_row_sum(shard: Shard, coefficients: np.ndarray) -> SparseVector:
     if np.count_nonzero(mine) == mine.size:
         return csr.weighted_sum(rows.indptr, rows.indices, rows.values, mine * rows.labels, rows.n_features)
     chosen = np.flatnonzero(mine)
-    indptr, indices, values = copied(rows, chosen)
+    indptr, indices, values = picked(rows, chosen)
     return csr.weighted_sum(indptr, indices, values, mine[chosen] * rows.labels[chosen], rows.n_features)
 
 

@@ -101,7 +101,8 @@ class Certifier:
         free = np.empty(rows.n_rows, np.bool_)
         cost, reach, count = Fraction(0), 0.0, 0
         for part in rows.chunks():
-            totals = at_bound(pair.alpha[part], c, rows.costs[part], rows.norms[part], free[part])
+            totals = np.zeros((2, 2))
+            at_bound(pair.alpha[part], c, rows.costs[part], rows.norms[part], free[part], totals)
             cost += Fraction(totals[0, 0]) + Fraction(totals[0, 1])
             reach += totals[1, 0] + totals[1, 1]
             count += int(np.count_nonzero(free[part]))

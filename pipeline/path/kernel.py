@@ -17,9 +17,11 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.maths.kernel import Rbf
 from pipeline.maths.path_start import c_min
+from pipeline.maths.working_set import foremost
 from pipeline.passes.gather import gather
 from pipeline.passes.kernel_sums import KernelPasses
 from pipeline.path.kernel_certify import KernelCertifier, KernelPair, KernelPoint, Signed
+from pipeline.path.lazy import LazyCertifier
 from pipeline.path.reference import carry_over, follow_costs
 from pipeline.path.space import Timer
 from pipeline.runs.directory import StepView
@@ -32,6 +34,11 @@ from pipeline.solve.gram.problem import GramProblem
 from pipeline.spec import PathSpec
 from pipeline.working.gram import GramRows
 from pipeline.working.state import RowState
+
+# Plain choices: a worse one costs kernel values, never the answer.
+FAR = 4  # working sets that the rows must be for a sample to be worth it
+DIGITS_OF_SOME = 0.1  # of their gap before: magic in 600 MB took 15 rounds instead of 38, and as many kernel values
+ROUGHLY = 1e-3  # the gap of a sample's solution, as a share of the loss at w = 0
 
 
 class KernelSpace:
@@ -54,17 +61,19 @@ class KernelSpace:
         )
         self.certifier = KernelCertifier(self.passes, state, squares, self.kernel, spec.rule)
         self.gram = GramRows(engine, data, state, self.kernel, budget.working_rows)
+        self.lazy = LazyCertifier(self.certifier) if capacity < data.n_rows else None  # all columns are kept: no need
         self._all: Signed | None = None
         self._counted = 0
 
     def c_min(self) -> float:
         """Return 1/max (Q c)_i."""
-        rows, found = self.state, self._every_row().g
-        products = rows.empty()
+        rows, found, certifier = self.state, self._every_row().g, self.certifier
+        products, doubt, total = rows.empty(), 0.0, float(rows.costs.sum())
         for part in rows.chunks():
-            products[part] = rows.labels[part] * found.values(part)
-        doubt = self.certifier.error(rows.costs).of_rows(self.certifier.squares).max(initial=0.0)
-        return c_min(products[rows.costs > 0], float(doubt))
+            products[part] = rows.labels[part] * found.difference(part)
+            errors = certifier.error(certifier.squares[part], found.total(part), rows.costs[part], total)
+            doubt = max(doubt, float(errors.max(initial=0.0)))
+        return c_min(products[rows.costs > 0], doubt)
 
     def _every_row(self) -> Signed:
         """Return g of all rows that are trained on, which is f/C below C_min."""
@@ -78,6 +87,32 @@ class KernelSpace:
         for part in rows.chunks():
             alpha[part] = c * rows.costs[part]
         return KernelPair(alpha, self._every_row())
+
+    @property
+    def starts_anywhere(self) -> bool:
+        """Whether a guess is worth more than C_min, which takes n^2 kernel values."""
+        return self.state.trained > FAR * self.gram.limit
+
+    def start(self, c: float, c_min: float) -> KernelPoint:
+        """Return the point at C_min; without C_min one at C, where a sample's model says which rows are at their bound.
+
+        In the sample's problem every row stands for as many as there are to one of it.
+        """
+        if c_min > 0.0:
+            return self.certify(c_min, self.first(c_min))
+        rows = self.state
+        among = np.flatnonzero(rows.costs > 0.0)
+        sample = np.sort(np.random.default_rng(0).choice(among, min(among.size, self.gram.limit), replace=False))
+        self.gram.hold(sample)
+        q, u = self.gram.matrix(), c * rows.costs[sample] * (among.size / sample.size)
+        problem = GramProblem(q, u, np.zeros(sample.size))
+        found = self.solver.run(problem, np.zeros(sample.size), ROUGHLY * float(u.sum()))
+        alpha = rows.empty()
+        alpha[sample] = found.alpha
+        f = self.certifier.margins(alpha)
+        for part in rows.chunks():
+            alpha[part] = np.where(f[part] < 1.0, c * rows.costs[part], 0.0)
+        return self.certifier.point(c, KernelPair(alpha))
 
     def scaled(self, point: KernelPoint, c: float) -> KernelPair:
         """Bring a pair to C, scaled with it: bounds stay bounds, and no column is needed.
@@ -109,8 +144,12 @@ class KernelSpace:
         return KernelPair(alpha)
 
     def certify(self, c: float, pair: KernelPair, tol: float = math.inf) -> KernelPoint:
-        """Certify a pair."""
-        del tol
+        """Certify a pair: by waking few rows as long as it does not reach ``tol``, if that is possible."""
+        if self.lazy is not None:
+            found = self.lazy.point(c, pair) if math.isfinite(tol) else None
+            if found is not None and found.certificate.relative_gap > tol:
+                return found
+            self.lazy.start()
         point = self.certifier.point(c, pair)
         self._all = None
         return point
@@ -124,6 +163,8 @@ class KernelSpace:
             rows, q = self.gram.rows, self.gram.matrix()
             start = pair.alpha[rows]
             problem = GramProblem(q, c * self.state.costs[rows], pair.margins[rows] - q @ start)
+            if rows.size == self.gram.limit:  # some of many: no use in more digits than the others leave room for
+                target = max(target, DIGITS_OF_SOME * problem.gap(start, pair.margins[rows]))
             found = self.solver.run(problem, start, target)
             alpha = self.state.empty()
             alpha[:] = pair.alpha
@@ -131,14 +172,18 @@ class KernelSpace:
         return replace(pair, alpha=alpha, margins=None, solver=found.solver)
 
     def _foremost(self, c: float, pair: KernelPair, chosen: np.ndarray) -> np.ndarray:
-        """Return the chosen rows by number; of more than can be held, those with the largest part of the gap."""
-        rows = np.flatnonzero(chosen)
+        """Return the chosen rows by number; of more than can be held, those with the largest part of the gap.
+
+        Rows that are asleep are where they belong, and stay there for now.
+        """
+        rows = np.flatnonzero(chosen if pair.awake is None else chosen & pair.awake)
         if rows.size <= self.gram.limit:
             return rows
         assert pair.margins is not None
         slack, alpha, u = 1.0 - pair.margins[rows], pair.alpha[rows], c * self.state.costs[rows]
-        part = np.where(slack > 0.0, (u - alpha) * slack, -alpha * slack)
-        return np.sort(rows[np.argsort(-part, kind="stable")[: self.gram.limit]])
+        seen = np.zeros(self.state.n_rows, np.bool_)
+        seen[self.gram.rows] = True
+        return rows[foremost(slack, alpha, u, seen[rows], self.gram.limit)]
 
     def fits(self, chosen: np.ndarray) -> bool:
         """Tell whether some rows can be solved for all at once."""

@@ -51,6 +51,13 @@ class LinearSpace:
             return RemoteHost(self.engine.pinned, self.data, self.state.wide)
         return LocalHost(self.engine, self.data, self.state.wide, self.state.lengths)
 
+    starts_anywhere = False  # C_min takes two passes
+
+    def start(self, c: float, c_min: float) -> LinearPoint:
+        """Return the point at C_min, whatever C is to come."""
+        del c
+        return self.certify(c_min, self.first(c_min))
+
     def c_min(self) -> float:
         """Return 1/max z_i . sum c_j z_j."""
         f, rows = self.state.empty(), self.state

@@ -17,8 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from pipeline.blas import one_thread
 from pipeline.budget import Budget
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
@@ -66,7 +66,7 @@ def run_path(
             listen(Note(f"{validation.path}: {seen}"))
     with writing(out, spec, about, versions()) as writer:
         if not writer.header.is_finished:
-            with MemoryMeter() as meter, threadpool_limits(limits=1):  # more BLAS threads, other bits
+            with MemoryMeter() as meter, one_thread():
                 PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter)
     return open_run(out)
 
@@ -129,10 +129,11 @@ class PathRun:
         self.stepper = Stepper(self.space, spec)
         self.starts = Starts(self.space, self.writer, spec, self.references)
         self.judge = Judge(self.space, self.validation)
+        anywhere = self.space.starts_anywhere and spec.grid is not None and not spec.grid_in_c_min
         if self.writer.header.class_weights is None:  # nor is C_min known: both are written at once
-            found = self.space.c_min()
+            found = math.inf if anywhere else self.space.c_min()
             self.writer.update(c_min=found if math.isfinite(found) else None, class_weights=state.class_weights)
-        self.c_min = self.writer.header.c_min or math.inf
+        self.c_min = 0.0 if anywhere else self.writer.header.c_min or math.inf
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
         allowed.check(self._grid() or [min(self.c_min, spec.c_max), spec.c_max])
@@ -148,7 +149,7 @@ class PathRun:
     def _step(self, c: float, last: Step | None) -> Step:
         """Take the step to C."""
         if c > self.c_min:
-            start = self.starts.at(c, last) or Start(self.space.certify(self.c_min, self.space.first(self.c_min)))
+            start = self.starts.at(c, last) or Start(self.space.start(c, self.c_min))
             return self.stepper.step(start, c, self._enough, self._report)
         step = self.stepper.closed_form(c)
         if step.point.certificate.relative_gap <= self.spec.tol and self._enough(step.point):
@@ -188,7 +189,8 @@ class PathRun:
         return next_c(point.reach, self.spec.epsilon, self.spec.c_max) is not None
 
     def _report(self, facts: StepRecord, done: bool = False) -> None:
-        first, top = min(self.c_min, facts.c), self._top()
+        grid = self._grid()
+        first, top = min(self.c_min, facts.c) or (grid[0] if grid else facts.c), self._top()
         share = math.log(facts.c / first) / math.log(top / first) if top > first > 0 else 1.0
         self.listen(
             StepProgress(

@@ -1,8 +1,9 @@
 """A model of another run as a pair on these data: of another C, or of yesterday's data.
 
 The ball of design 3.1 needs nothing but a w and a feasible alpha. So whatever a stored model was trained on, its w is
-one, and its alpha becomes one. Rows of shards that both data sets have keep theirs, cut to the box (where no shard is
-the same, rows are matched by counting from the first); rows that are gone take theirs with them. New rows that are
+one, and its alpha becomes one. Rows of shards that both data sets have keep theirs, cut to the box, also where several
+became one, or one with new rows after it, as appends do (where no shard is the same, rows are matched by counting from
+the first); rows that are gone take theirs with them. New rows that are
 inside the margin of w get t u_i, all with the t in [0, 1] that is best for the dual: with w_0 the sum of the rows that
 kept their alpha, S = sum u_i and delta = sum u_i z_i over the new rows inside,
 
@@ -15,11 +16,14 @@ the run says of its model, and whatever has become of its files since.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset
+from pipeline.data.shards.digest import digest_rows, lanes_of
+from pipeline.data.shards.sequence import DigestSequence
 from pipeline.engine.engine import Engine
 from pipeline.maths.ball import drift_of_sum
 from pipeline.passes.products import products
@@ -30,7 +34,7 @@ from pipeline.working.solver import LinearPair
 from pipeline.working.state import RowState
 
 ROUNDINGS = 8  # of a term of w_alpha besides the additions: products with u_i, t, a sum of two sums
-NEARLY = 1 - 1e-12
+NEARLY = 1 - 1e-12  # of u_i: an alpha at its bound stays there, though the ratio of two weights is rounded
 
 
 def carried_pair(engine: Engine, data: Dataset, state: RowState, step: StepView, spec: PathSpec) -> LinearPair:
@@ -90,18 +94,33 @@ def carry_over(step: StepView, data: Dataset, alpha: np.ndarray) -> np.ndarray:
     old = step.model.alpha()
     new = np.ones(alpha.size)
     alpha[:] = 0.0
-    places, first = {}, 0
-    for digest, rows in step.data.shards:  # early runs have none
-        places[digest] = first
-        first += rows
-    known = [shard for shard in data.shards if shard.digest in places]
-    for shard in known:
-        part = slice(shard.first_row, shard.first_row + shard.n_rows)
-        alpha[part], new[part] = old[places[shard.digest] :][: shard.n_rows], 0.0
+    shards = DigestSequence(step.data.shards)
+    known = list(same_rows(shards, data)) if shards.starts[-1] == old.size else []  # early runs have no shards
+    for here, there, rows in known:
+        alpha[here : here + rows], new[here : here + rows] = old[there : there + rows], 0.0
     if not known:
         both = min(old.size, alpha.size)
         alpha[:both], new[:both] = old[:both], 0.0
     return new
+
+
+def same_rows(old: DigestSequence, data: Dataset) -> Iterator[tuple[int, int, int]]:
+    """Yield which rows are the same: the first here, the first there, and how many.
+
+    A shard may begin with all the old ones after those that were found and go on with new rows: that is looked at once.
+    """
+    at, end, looked = 0, len(old.starts) - 1, False
+    for shard in data.shards:
+        found = old.find(lanes_of(shard.digest), shard.n_rows)
+        rest = old.starts[end] - old.starts[at]
+        if found is not None:
+            yield shard.first_row, old.starts[found[0]], shard.n_rows
+            at = found[1]
+        elif 0 < rest < shard.n_rows and not looked:
+            looked = True
+            if digest_rows(shard.load().part(0, rest)) == old.joined(at, end):
+                yield shard.first_row, old.starts[at], rest
+                at = end
 
 
 def _fitted(w: np.ndarray, n_features: int) -> np.ndarray:

@@ -79,6 +79,15 @@ class Space(Protocol):
         """Return the largest C below which alpha_i = u_i for all rows; infinite if w* = 0 at every C."""
         ...
 
+    @property
+    def starts_anywhere(self) -> bool:
+        """Whether C_min costs more than a guess to start from does."""
+        ...
+
+    def start(self, c: float, c_min: float) -> Any:
+        """Return the point to start from for C if there is no other; C_min is 0 where a space starts without it."""
+        ...
+
     def first(self, c: float) -> Any:
         """Return the pair with alpha_i = u_i for all rows: the solution at C <= C_min."""
         ...

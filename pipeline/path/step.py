@@ -25,8 +25,8 @@ from pipeline.path.space import Point, Proof, Space
 from pipeline.runs.records import StepRecord
 from pipeline.spec import PathSpec
 
-MOST_ROUNDS, STALLED_ROUNDS = 1000, 8
-SHARE_FOR_SOLVER = 0.5
+MOST_ROUNDS, STALLED_ROUNDS = 1000, 8  # for ever; rounds without progress, of which blocks swept in turn need some
+SHARE_FOR_SOLVER = 0.5  # of tol, over the working set; the rest is for rows outside (``tests.bench.choices``)
 TINY_BAND = 1e-5  # of the radius
 LEAST_DUAL = 1e-6  # of the primal value
 BLAMED = 0.05  # of the gap: what float64 itself is the cause of, to be named as the cause

@@ -36,7 +36,7 @@ from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.runs.records import RunHeader, StepRecord, step_fields
 from pipeline.spec import PathSpec
 
-SECONDS_BETWEEN_SYNCS = 0.5
+SECONDS_BETWEEN_SYNCS = 0.5  # the steps of so long are what a power cut may cost
 
 
 class RunWriter:

@@ -9,7 +9,8 @@ not recognised.
 from __future__ import annotations
 
 from pipeline.data.dataset import Dataset
-from pipeline.data.shards.digest import Lanes, join_digests, lanes_of
+from pipeline.data.shards.digest import lanes_of
+from pipeline.data.shards.sequence import DigestSequence
 from pipeline.runs.data_record import DataRecord
 from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.spec import PathSpec
@@ -19,24 +20,12 @@ def rows_seen(about: DataRecord, data: Dataset | RowsToScore) -> int:
     """Return how many rows of the data are among those that a run on these data had, hold-out included."""
     if about.fingerprint == data.fingerprint:
         return data.n_rows
-    shards = about.shards  # early runs have none
+    known = DigestSequence(about.shards)  # early runs have none
     if isinstance(data, RowsToScore):
-        known = [(lanes_of(digest), rows) for digest, rows in shards]
-        return sum(rows for lanes, rows in data.files if _follow_each_other(known, lanes, rows))
-    digests = {digest for digest, _ in shards}
-    return sum(shard.n_rows for shard in data.shards if shard.digest in digests)
-
-
-def _follow_each_other(shards: list[tuple[Lanes, int]], lanes: Lanes, rows: int) -> bool:
-    """Whether some shards, one after the other, have just these rows."""
-    for first in range(len(shards)):
-        end, count = first, 0
-        while count < rows and end < len(shards):
-            count += shards[end][1]
-            end += 1
-        if count == rows and join_digests(shards[first:end]) == lanes:
-            return True
-    return False
+        parts = list(data.files)
+    else:
+        parts = [(lanes_of(shard.digest), shard.n_rows) for shard in data.shards]
+    return sum(rows for lanes, rows in parts if known.find(lanes, rows))
 
 
 def said_of_seen(about: DataRecord, spec: PathSpec, data: Dataset | RowsToScore) -> str:

@@ -30,9 +30,8 @@ import time
 
 import numpy as np
 
-from pipeline.solve.contract import Solver
 from pipeline.solve.dcd import Descent, solve_dcd
-from pipeline.solve.newton import newton_bytes, solve_newton
+from pipeline.solve.newton import Newton, solve_newton
 from pipeline.solve.newton_system import DIRECT_SIZE
 from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import mean_square
@@ -117,15 +116,10 @@ def _remaining(history: list[tuple[float, float]], target: float) -> float:
     return (now - then) * math.log(gap / target) / math.log(before / gap)
 
 
-class Auto(Solver):
-    """dcd first, newton where that promises to be faster."""
+class Auto(Newton):
+    """dcd first, newton where that promises to be faster; newton's copies count, whether or not it comes to them."""
 
     name = "auto"
-
-    def bytes_beside(self, problem: ReducedProblem, held: int) -> int:
-        """Count newton's copies, whether or not it will come to them."""
-        del problem
-        return newton_bytes(held)
 
     def run(
         self, problem: ReducedProblem, start: np.ndarray | None, target_gap: float, shrink: bool = True

@@ -25,6 +25,9 @@ DUAL = np.dtype(
         ("spare", np.float64),
     ]
 )
+# Measured on a busy machine, CPU nanoseconds a nonzero of a sweep over kdda-like at 0.05 and url-like at 0.02: 9.5 and
+# 3.9 without asking, 5.2 to 6.4 and 2.2 to 2.4 as it is, 5.2 and 2.4 at half the distances, 5.8 and 2.4 at twice them;
+# 5.6 and 3.0 with 32 values, 5.2 and 2.4 with 128.
 FAR, NEAR = 12, 6  # visits ahead: ask for a row's record, for its values
 _AHEAD = np.uint64(64)  # values asked for; what follows them the hardware sees coming
 _U0, _U1, _U2, _U3, _U4, _U8, _U16 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 8, 16))
@@ -176,11 +179,20 @@ def sweep(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_rows(rows, alpha, w):  # type: ignore[no-untyped-def]
-    """Add sum alpha_i z_i to w."""
+    """Add sum alpha_i z_i to w, row after row: cutting the rows into parts does not change the result's bits."""
     indptr, indices, values = rows
     for i in range(alpha.size):
         if alpha[i] != 0.0:
             add_row(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), alpha[i], w)
+
+
+@inline
+def _is_zero(w):  # type: ignore[no-untyped-def]
+    """Whether w = 0. (``np.any`` would bring all of Numba's array functions with it whenever the kernel is loaded.)"""
+    first = 0
+    while first < w.size and w[first] == 0.0:
+        first += 1
+    return first == w.size
 
 
 @kernel
@@ -192,7 +204,7 @@ def exact_gap(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
     indptr, indices, values = rows
     active, _, limits = order
     total, largest, smallest = 0.0, -np.inf, np.inf
-    is_zero = not np.any(w)
+    is_zero = _is_zero(w)
     for i in range(duals.size):
         one = duals[i]
         f = 0.0 if is_zero else product(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)

@@ -57,7 +57,7 @@ def line_search(f, q, alpha, u, sigma, slope, curvature):  # type: ignore[no-unt
 
 
 @kernel
-def margins(rows, w, out):  # type: ignore[no-untyped-def]
+def write_margins(rows, w, out):  # type: ignore[no-untyped-def]
     """Write f_i = z_i . w to ``out``."""
     indptr, indices, values = rows
     for i in range(out.size):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from pipeline.blas import dposv
 from pipeline.solve.dcd_kernel import add_rows
-from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, margins
+from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, write_margins
 from pipeline.solve.reduced import Matrix, ReducedProblem
 from pipeline.solve.rows import rows_of
 
@@ -31,7 +32,7 @@ class Systems:
         if not self.problem.is_sparse:
             return np.asarray(self.z @ w, dtype=np.float64)
         out = np.empty(self.z.shape[0])
-        margins(self.rows, w, out)
+        write_margins(self.rows, w, out)
         return out
 
     def combine(self, alpha: np.ndarray) -> np.ndarray:
@@ -90,11 +91,9 @@ def _solve_positive(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
     The result is a direction for a line search, so that a ridge costs steps, not correctness.
     """
-    from scipy.linalg.lapack import dposv  # noqa: PLC0415 - slow to import, and few runs solve a system
-
     ridge = 1e-15 * float(np.trace(matrix))
     for attempt in range(4):
-        _, found, trouble = dposv(matrix.T, right, lower=0)
+        _, found, trouble = dposv()(matrix.T, right, lower=0)
         if not trouble:
             return np.asarray(found)
         matrix[np.diag_indices_from(matrix)] += ridge * 100.0**attempt

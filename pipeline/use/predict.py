@@ -30,7 +30,7 @@ from pipeline.runs.directory import Run, StepView
 from pipeline.scoring.models import Model, model_of
 from pipeline.scoring.rows_to_score import RowsToScore
 
-GROUP = 1 << 20
+GROUP = 1 << 20  # rows: Parquet's row groups
 SCHEMA = pa.schema([("score", pa.float64()), ("label", pa.string()), ("truth", pa.string())])
 
 

@@ -35,7 +35,7 @@ from pipeline.verify.kernel_rows import (
     sizes_of,
     totals,
 )
-from pipeline.verify.start import Start
+from pipeline.verify.start import TrueStart
 from pipeline.verify.stored_model import Model
 from pipeline.verify.tally import BATCH_BYTES, Margins, Models, RowPart, Tally, Values, models_of, part_of
 from pipeline.verify.trained_rows import TrainedRows
@@ -94,7 +94,7 @@ def recompute_kernel(
 
 def kernel_start(
     engine: Engine, data: Dataset, spec: PathSpec, trained: TrainedRows, seen: Callable[[int], None]
-) -> Start:
+) -> TrueStart:
     """Find the start of the path, 1/max (Q c)_i, and what plain float64 may have made of it."""
     rows, costs = kernel_rows(engine, data, spec), trained.costs
     coefficients = (trained.labels * costs)[:, None]
@@ -104,7 +104,7 @@ def kernel_start(
         found.append(largest)
         seen(piece[2] - piece[1])
     doubt = plain_error(rows, data.n_rows, np.array([rows.largest]))[0] * float(costs.sum())
-    return Start(max(found), float(doubt * (1.0 + rows.bias * rows.bias)))
+    return TrueStart(max(found), float(doubt * (1.0 + rows.bias * rows.bias)))
 
 
 def plain_error(rows: KernelRows, n_rows: int, norms: np.ndarray) -> np.ndarray:

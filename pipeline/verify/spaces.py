@@ -9,7 +9,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.spec import PathSpec
 from pipeline.verify import recompute, recompute_kernel
-from pipeline.verify.start import Start, start_of_path
+from pipeline.verify.start import TrueStart, start_of_path
 from pipeline.verify.stored_model import Model
 from pipeline.verify.tally import Values
 from pipeline.verify.trained_rows import TrainedRows
@@ -23,7 +23,7 @@ class SpaceOfRun(Protocol):
     batch: int
     start_passes: int
 
-    def start(self, seen: Seen) -> Start:
+    def start(self, seen: Seen) -> TrueStart:
         """Find the start of the path."""
         ...
 
@@ -43,7 +43,7 @@ class _Vectors:
         self.about = engine, data, rows.costs
         self.batch = recompute.batch_size(data, engine.backend.workers, rows.held_out.size)
 
-    def start(self, seen: Seen) -> Start:
+    def start(self, seen: Seen) -> TrueStart:
         return start_of_path(*self.about, seen)
 
     def worth(self, models: Sequence[Model], seen: Seen) -> list[Values]:
@@ -60,7 +60,7 @@ class _Coefficients:
         self.kernel, self.about = spec.kernel, (engine, data, spec, rows)
         self.batch = recompute_kernel.batch_size(data, engine.backend.workers, rows.held_out.size)
 
-    def start(self, seen: Seen) -> Start:
+    def start(self, seen: Seen) -> TrueStart:
         return recompute_kernel.kernel_start(*self.about, seen)
 
     def worth(self, models: Sequence[Model], seen: Seen) -> list[Values]:

@@ -14,7 +14,7 @@ from pipeline.verify.recompute import without_empty_columns
 
 
 @dataclass(frozen=True)
-class Start:
+class TrueStart:
     """The largest z_i . s, and what plain float64 may have made of it: n rows added up, then a product."""
 
     largest: float
@@ -28,7 +28,7 @@ class Start:
         return f"C_min is {1.0 / self.largest if self.largest > 0 else np.inf:.12g}, not {c_min} as run.json says"
 
 
-def start_of_path(engine: Engine, data: Dataset, costs: np.ndarray, seen: Callable[[int], None]) -> Start:
+def start_of_path(engine: Engine, data: Dataset, costs: np.ndarray, seen: Callable[[int], None]) -> TrueStart:
     """Find the start of the path, in two passes over all rows."""
     high, low = np.zeros((data.n_features, 1)), np.zeros((data.n_features, 1))
     reach = norm = length = 0.0
@@ -47,7 +47,7 @@ def start_of_path(engine: Engine, data: Dataset, costs: np.ndarray, seen: Callab
             products.append(found)
             seen(shard.n_rows)
     doubt = 4 * twofold.UNIT * (data.n_rows + length + 8) * norm * reach
-    return Start(max(0.0, *products), doubt)
+    return TrueStart(max(0.0, *products), doubt)
 
 
 def _shard_sum(shard: Shard, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float, int]:

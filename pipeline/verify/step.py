@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.spec import PathSpec
 from pipeline.verify.enclosure import Enclosure, Interval, nearest
 from pipeline.verify.judge_rows import EPS
 from pipeline.verify.stored_model import Model
@@ -37,8 +38,13 @@ class Claim:
     c_before: float
     trained: int
     n_rows: int
-    tol: float
+    spec: PathSpec
     bounds: bool
+
+    @property
+    def tol(self) -> float:
+        """The gap that was asked for."""
+        return self.spec.tol
 
     @property
     def rounding(self) -> float:
@@ -115,6 +121,11 @@ class Claim:
         for name in ("n_free", "n_upper", "screened_zero", "screened_upper"):
             yield from self._difference(name, getattr(found, name))
         yield from self._difference("survivors", self.trained - found.screened_zero - found.screened_upper)
+        if self.facts.get("rule") != self.spec.rule:
+            yield f"it says rule {self.facts.get('rule')}, but the run has {self.spec.rule}"
+        most = self.facts.get("working_set")
+        if most is None or not is_number(most) or not 0 <= most <= self.trained:
+            yield f"it says a working set of {most} rows, and {self.trained} were trained on"
 
     def _difference(self, name: str, found: float, slack: float = 0.0) -> Iterator[str]:
         if not abs(self.facts[name] - found) <= slack:

@@ -19,8 +19,8 @@ from numba.extending import intrinsic
 
 from pipeline.jit import inline, kernel
 
-UNIT = 2.0**-53
-LEAST = 2.0**-1074
+UNIT = 2.0**-53  # float64's unit roundoff
+LEAST = 2.0**-1074  # the smallest positive float64
 UP = 1 + 2.0**-40  # makes an upper bound of a handful of roundings in a bound itself
 
 

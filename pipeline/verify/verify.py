@@ -4,7 +4,14 @@ A step holds when its model is whole, the one that was written, and for the C th
 P, D and the relative gap are what steps.jsonl says, and the gap is within the run's ``tol`` (see ``check_step``);
 w_alpha is sum alpha_i z_i; counts and scores are right; no verdict is false; C ascends as grid or epsilon ask
 (``check_spacing``); and its line follows the one before (``chain``). Then, whatever made the model, P_C(w) is at most
-(relative gap) x P above the optimum. run.json must agree with the steps, and be as it was written (``check_header``).
+(relative gap) x P above the optimum. run.json must agree with the steps and with the data (``origin``), and be as it
+was written (``header``).
+
+The hashes have no key: who can write to the run can compute them anew. What follows from the data is recomputed and
+cannot be forged; what does not is believed. Someone who writes all hashes anew can say that other settings were asked
+for (a shorter grid, with the steps beyond it removed; a larger tol; another rule, everywhere), that steps took more or
+fewer rows, rounds or seconds than they did, that a certificate is worse than it is, and that other versions made it.
+None of it makes a certificate better than the truth; who keeps a copy of the ``seal`` elsewhere finds it all the same.
 """
 
 from __future__ import annotations
@@ -22,11 +29,12 @@ from pipeline.path.folds import FOLDS
 from pipeline.runs.chain import MODEL, broken, is_chained
 from pipeline.verify.enclosure import rounded_down, rounded_up
 from pipeline.verify.header import check_best, check_ends, check_seal
+from pipeline.verify.origin import check_origin
 from pipeline.verify.said import SaidRun, SaidStep, read_said
 from pipeline.verify.scores import wrong_score
 from pipeline.verify.spaces import SpaceOfRun, space_of
 from pipeline.verify.spacing import spacing_problem, wrong_c, wrong_c_ref
-from pipeline.verify.start import Start
+from pipeline.verify.start import TrueStart
 from pipeline.verify.step import Claim, is_number
 from pipeline.verify.stored_model import Model, read_model
 from pipeline.verify.tally import Values
@@ -81,9 +89,7 @@ def verify(
     elif run.header["data"].get("validation"):
         listen(Note(f"{run.path}: scores on validation data are not checked; give them with --validation"))
     for each in (run, *folds):
-        if each.header["data"]["fingerprint"] != data.fingerprint:
-            origin = each.header["data"].get("path")
-            raise RunError(f"{each.path}: was made from other data ({origin}) than {data.path}; verify it with those")
+        check_origin(each, data, listen if each is run else silent)
         check_ends(each, listen)
     found = _Verifier(engine, run, data, step, listen, judge).findings()
     for fold in folds:
@@ -144,7 +150,7 @@ class _Verifier:
                 self.problems.setdefault(k, "its line in steps.jsonl does not follow from the one before it")
         return [replace(f, problem=f.problem or self.problems.get(f.step, "")) for f in found]
 
-    def _check_frame(self, rows: TrainedRows, start: Start | None) -> None:
+    def _check_frame(self, rows: TrainedRows, start: TrueStart | None) -> None:
         """Note what is wrong with the C of the steps and with what run.json says of classes, from rows and grid."""
         run, c_min = self.run, self.run.header.get("c_min")
         wrong = "" if start is None else start.problem(c_min)
@@ -188,7 +194,7 @@ class _Verifier:
         """Yield what is wrong with a step; its own numbers first, then its place in the run, then its seal."""
         run, spec, n = self.run, self.run.spec, step.step
         before = _c_of(run.steps[n - 1]) if n else 0.0
-        claim = Claim(step.facts, before, rows.count, self.data.n_rows, spec.tol, bounds=run.header["version"] > 1)
+        claim = Claim(step.facts, before, rows.count, self.data.n_rows, spec, bounds=run.header["version"] > 1)
         yield from claim.problems(model, found)
         if self.step is None and spec.grid is None:
             following = _c_of(run.steps[n + 1]) if n + 1 < len(run.steps) else spec.c_max

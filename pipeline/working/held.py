@@ -9,6 +9,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
 from pipeline.passes.gather import gather
+from pipeline.solve.dcd_kernel import add_rows
 
 ROW_BYTES = 64  # of a row besides its nonzeros: its number, and a solver's own arrays
 WORTH_KEEPING = 0.6  # below that share of the wanted rows, reading all is cheaper in memory than an exchange
@@ -68,7 +69,7 @@ class HeldRows:
 
     def add_to(self, out: np.ndarray, coefficients: np.ndarray) -> None:
         """Add sum a_i z_i to ``out``."""
-        csr.add_rows(*self.parts, coefficients, out)
+        add_rows(self.parts, coefficients, out)
 
     def _read(self, missing: np.ndarray) -> tuple[np.ndarray, Parts]:
         found = gather(self.engine, self.data, missing, self.lengths, self.wide)

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from pipeline.blas import one_thread
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.shards.rows import Rows
 from pipeline.engine.engine import Engine
@@ -70,7 +70,7 @@ class WorkerRows:
 
     def answer(self, wanted: np.ndarray, *arguments: Any, work: Callable[..., R]) -> tuple[int, R]:
         """Hold the rows wanted and return what ``work`` makes of them, after the nonzeros that were read."""
-        with threadpool_limits(limits=1):  # more BLAS threads, other bits
+        with one_thread():
             before = self.host.read
             self.host.hold(np.unpackbits(wanted, count=self.data.n_rows).view(np.bool_))
             return self.host.read - before, work(self.host, *arguments)

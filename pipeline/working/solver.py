@@ -17,7 +17,7 @@ from pipeline.maths.rounding import gamma
 from pipeline.working.rows import WorkingRows
 from pipeline.working.solve import Method, Task
 
-MOST_CYCLES = 5
+MOST_CYCLES = 5  # over blocks of rows that do not fit together, before a pass looks at all
 Timer = Callable[[str], AbstractContextManager[None]]
 
 

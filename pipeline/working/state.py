@@ -21,7 +21,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.spec import PathSpec
 
-CHUNK = 1 << 17
+CHUNK = 1 << 17  # rows at a time: 1 MB an array
 
 
 class RowState:

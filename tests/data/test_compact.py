@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ from pipeline.data.shards.directory import existing_directory
 from pipeline.data.shards.journal import JOURNAL
 from pipeline.data.shards.manifest import MANIFEST, Manifest, read_manifest
 from pipeline.data.shards.mapping import forget_maps
+from pipeline.data.shards.merging import MANY, Full, mergeable
 from pipeline.data.shards.retire import retire
+from pipeline.data.shards.shard import ShardInfo
 from pipeline.errors import DatasetError
 from tests.data.hostile import snapshot
 from tests.data.test_durability import FILE_EVENTS
@@ -101,11 +104,27 @@ def test_only_shards_of_one_group_are_merged(out):
         compact(out, groups=[[name(2)], [name(2)]])
 
 
-def test_a_reader_of_the_old_shards_finishes_or_is_told(out):
+def test_a_reader_of_the_old_shards_goes_on(out):
+    """Rows of a shard that is gone are read from the one that took it in, and from the next one, to the bit."""
     data, rows = open_shards(out), contents(open_shards(out))
     held = [shard.load() for shard in data.shards[:3]]
+    compact(out, groups=[[name(3), name(4)]])
+    np.testing.assert_array_equal(contents(data).x, rows.x)
+    compact(out)
+    ingest([str(out.parent / "0.svm")], out, IngestSpec(append=True), merging=False)
     compact(out)
     np.testing.assert_array_equal(np.concatenate([part.labels for part in held]), rows.labels[:30])
+    for one, other in zip(vars(contents(data)).values(), vars(rows).values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [shard.load().n_features for shard in data.shards] == [data.n_features] * 6
+    assert len(names(out)) == 1
+
+
+def test_a_reader_of_rows_that_are_gone_is_told(out):
+    data = open_shards(out)
+    held = [shard.load() for shard in data.shards[:3]]
+    retire(out, [name(0)])
+    compact(out)
     with pytest.raises(
         DatasetError, match=rf"{name(4)}: the shard is gone: the data set was changed since it was open"
     ):
@@ -114,6 +133,21 @@ def test_a_reader_of_the_old_shards_finishes_or_is_told(out):
     del held
     forget_maps()
     assert len([line for line in kept if str(out) in line]) == 3
+
+
+def test_a_data_set_that_changes_while_it_is_opened(out, monkeypatch):
+    from pipeline.data import dataset  # noqa: PLC0415
+
+    true, calls = dataset.is_as_written, []
+
+    def changing(directory, info):
+        calls.append(info.name)
+        if len(calls) == 2:
+            compact(out)
+        return true(directory, info)
+
+    monkeypatch.setattr(dataset, "is_as_written", changing)
+    assert [shard.n_rows for shard in open_shards(out).shards] == [60]
 
 
 def test_what_planned_raises_changes_nothing(out):
@@ -143,8 +177,8 @@ def warm_up(source: str, out: str) -> None:
     compact(out)
 
 
-def compact_and_die(event: int, out: str) -> None:
-    """Compact, and kill this process just before its n-th operation on files."""
+def die_before(event: int, out: str) -> None:
+    """Kill this process just before its n-th operation on files."""
     count = 0
 
     def watch(what: str, arguments: tuple) -> None:
@@ -155,6 +189,10 @@ def compact_and_die(event: int, out: str) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(watch)
+
+
+def compact_and_die(event: int, out: str) -> None:
+    die_before(event, out)
     compact(out, groups=[[name(0), name(1)]])
     sys.exit(0)
 
@@ -217,12 +255,115 @@ def test_an_append_costs_the_same_however_many_shards_there_are(tmp_path, monkey
     assert (grown.summary, grown.next_number) == (again.summary, again.next_number)
 
 
+def test_the_shards_of_many_appends_are_few_and_an_append_writes_little(tmp_path, monkeypatch):
+    """Counted, not timed: shards, bytes of the manifest, bytes of shards written. 700 appends of two rows."""
+    from pipeline.data.shards import merging  # noqa: PLC0415
+
+    monkeypatch.setattr(merging, "KEPT_SOURCES", 100)
+    out, shards, manifests, written = tmp_path / "out", [], [], 0
+    for number in range(700):
+        rows = tmp_path / f"{number:04}.svm"
+        rows.write_text(f"1 1:1 3:{number + 1}\n-1 2:1\n")
+        known = set(names(out)) if number else set()
+        grown = ingest([str(rows)], out, IngestSpec(append=number > 0))
+        shards.append(len(grown.shards))
+        manifests.append((out / MANIFEST).stat().st_size)
+        written += sum(shard.rows for shard in grown.shards if shard.name not in known)
+        assert len(grown.sources) <= 101
+    assert max(shards) <= 33  # 15 of one order of size, 15 of the next, 2 of the third, and the one that came
+    assert max(manifests[300:]) <= max(manifests[:300]) + 2 * 320  # two shards more, of the third order
+    assert written <= 3 * 1400  # a row is written when it comes, and once for each order of size
+    data = open_shards(out, full_check=True)
+    x = contents(data).x
+    np.testing.assert_array_equal(x[::2, 2], np.arange(1, 701))
+    now = read_manifest(out)
+    assert {path.name for path in out.iterdir()} == {*names(out), MANIFEST}
+    assert sum(source.rows for source in now.sources) == 1400
+    assert sum(source.bytes for source in now.sources) == sum(path.stat().st_size for path in tmp_path.glob("*.svm"))
+    assert (now.sources[0].name[:8], now.sources[0].name[-8:]) == ("0000.svm", "0255.svm")
+    assert now.sources[-1].name == "0699.svm"
+
+
+def test_wildly_different_appends_leave_few_shards():
+    """Sizes over six orders of magnitude, in an order of chance: planned, with shards that are sizes only."""
+    rng, shards, copied = np.random.default_rng(0), [], 0
+    info = ShardInfo("", 1, 0, 25, "float32", 0, "0" * 64, 0, (0, 0))
+    for number in range(3000):
+        for run in mergeable(shards, lambda name: 0, Full(rows=10**6), sparing=True):
+            first, rows = shards.index(run[0]), sum(shard.rows for shard in run)
+            shards[first : first + len(run)] = [replace(info, name=f"m{number}-{first}", rows=rows)]
+            copied += rows
+        assert mergeable(shards, lambda name: 0, Full(rows=10**6), sparing=True) == []
+        shards.append(replace(info, name=f"{number}", rows=min(2 * 10**6, int(rng.pareto(0.5)) + 1)))
+        assert len(shards) <= 4 * sum(shard.rows for shard in shards) / 10**6 + MANY + 1
+    assert copied < 2 * sum(shard.rows for shard in shards)
+
+
+def test_shards_that_were_cut_on_purpose_stay(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:1\n-1 2:1\n" * 40)
+    (tmp_path / "few.svm").write_text("1 1:1\n-1 2:1\n")
+    ingest([str(tmp_path / "rows.svm")], tmp_path / "out", IngestSpec(rows_per_shard=2))
+    for _ in range(40):
+        ingest([str(tmp_path / "few.svm")], tmp_path / "out", IngestSpec(append=True))
+    assert names(tmp_path / "out")[:40] == [name(k) for k in range(40)]
+    assert [shard.rows for shard in read_manifest(tmp_path / "out").shards[40:]] == [32, 32] + [2] * 8
+    ingest([str(tmp_path / "few.svm")], tmp_path / "out", IngestSpec(append=True, rows_per_shard=40))
+    assert [shard.rows for shard in read_manifest(tmp_path / "out").shards[40:]] == [32, 32] + [2] * 9
+
+
+def test_an_append_that_would_merge_a_damaged_shard_says_so(tmp_path, capsys):
+    (tmp_path / "few.svm").write_text("1 1:1\n-1 2:1\n")
+    out = tmp_path / "out"
+    for number in range(16):
+        ingest([str(tmp_path / "few.svm")], out, IngestSpec(append=number > 0))
+    content = bytearray((out / name(7)).read_bytes())
+    content[len(content) // 2] ^= 1
+    (out / name(7)).write_bytes(content)
+    before = snapshot(out)
+    code, said, error = command(capsys, "ingest", "-q", "--append", tmp_path / "few.svm", "--out", out)
+    assert (code, said, error.count("\n")) == (1, "", 1)
+    assert f"{name(7)}: the shard" in error
+    assert snapshot(out) == before
+
+
+def append_and_die(event: int, source: str, out: str) -> None:
+    """Append, and kill this process just before its n-th operation on files."""
+    die_before(event, out)
+    ingest([source], out, IngestSpec(append=True))
+    sys.exit(0)
+
+
+def test_an_append_that_merges_is_killed_at_every_operation_on_files(tmp_path):
+    """It happened or it did not: with its rows and merged, or as before."""
+    (tmp_path / "few.svm").write_text("1 1:1\n-1 2:1\n")
+    out, source = tmp_path / "out", str(tmp_path / "few.svm")
+    for number in range(16):
+        ingest([source], out, IngestSpec(append=number > 0))
+    server = Server(warm_up, source, str(tmp_path / "warm"))
+    whole, event, code, states = snapshot(out), 0, -signal.SIGKILL, set()
+    while code == -signal.SIGKILL:
+        event += 1
+        for path in out.iterdir():
+            path.unlink()
+        for file, content in whole.items():
+            (out / file).write_bytes(content)
+        server.start(append_and_die, event, source, str(out))
+        code = server.left()
+        with existing_directory(out):
+            pass  # the next writer ends what was not ended
+        data = open_shards(out, full_check=True)
+        states.add((data.n_rows, len(data.shards)))
+        assert {path.name for path in out.iterdir()} == {*names(out), MANIFEST}
+    server.close()
+    assert code == 0
+    assert states == {(32, 16), (34, 2)}
+
+
 def test_a_thousand_shards_are_planned_at_once(out):
     """Grouping and sizes are summed as they come: no shard is looked at more than a few times."""
-    from pipeline.data.shards.compact import _runs  # noqa: PLC0415
-
     shard = read_manifest(out).shards[0]
-    begun = time.process_time()
-    (run,) = _runs([shard] * 20_000, lambda name: 0, 2**31)
-    assert len(run) == 20_000
-    assert time.process_time() - begun < 2
+    for sparing in (False, True):
+        begun = time.process_time()
+        (run,) = mergeable([shard] * 20_000, lambda name: 0, Full(2**31), sparing)
+        assert len(run) == 20_000
+        assert time.process_time() - begun < 2

@@ -19,9 +19,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.data.cache import cache_directory
 from pipeline.data.registry import download
 from pipeline.data.registry.download import PIECE
-from pipeline.data.registry.fetch import cache_directory, fetch
+from pipeline.data.registry.fetch import fetch
 from pipeline.data.registry.registry import RegistryEntry, find_entry
 from pipeline.errors import FetchError, RegistryError
 from pipeline.events import Event, Progress

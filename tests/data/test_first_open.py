@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.data import inputs
+from pipeline.data.cache import cache_directory
 from pipeline.data.inputs import open_dataset
-from pipeline.data.registry.fetch import cache_directory
 from pipeline.errors import DataError
 from pipeline.events import Note
 

@@ -141,4 +141,36 @@ def test_columns_are_not_asked_of_files_that_have_none(capsys, tmp_path, write, 
         assert f"files have no columns with names; leave {option.split()[0]} out" in err
     assert not (tmp_path / "out" / "manifest.json").exists()
     beside = write_csv(tmp_path / "more.csv", TABLE)
-    assert command(capsys, "ingest", beside, *words, "--ignore", "nosuch")[0] == 0
+    assert command(capsys, "ingest", beside, *words, "--ignore", "weight")[0] == 0
+
+
+def test_a_column_to_be_ignored_must_be_there(capsys, tmp_path):
+    """A name with a slip of the pen would leave the column that was meant among the features."""
+    path = write_csv(tmp_path / "rows.csv", TABLE)
+    table = write_parquet_columns(tmp_path / "rows.parquet", TABLE)
+    for verb, source, more in (("ingest", path, []), ("ingest", table, []), ("path", path, ["--grid", 1])):
+        words = [verb, source, "--out", tmp_path / "out", "-q", *more]
+        code, out, err = command(capsys, *words, "--ignore", "weight", "--ignore", "nosuch")
+        assert (code, out) == (1, "")
+        assert f"{source}: no column 'nosuch'; correct --ignore nosuch or leave it out" in err
+    assert "no column 'nosuch'" in command(capsys, "datasets", "describe", table, "--ignore", "nosuch")[2]
+    assert not (tmp_path / "out").exists()
+    words = ["ingest", "-q", "--out", tmp_path / "out", "--ignore", "more"]
+    wide = tmp_path / "wide.csv"
+    lines = path.read_text().splitlines()
+    wide.write_text("".join(f"{line},{'more' if k == 0 else 'x'}\n" for k, line in enumerate(lines)))
+    assert command(capsys, *words, path, wide)[0] == 0  # one of the files has it
+    assert command(capsys, *words, "--append", path)[0] == 0
+
+
+def test_a_bias_of_0_differs_from_that_of_the_data_set(capsys, tmp_path):
+    path = write_svmlight(tmp_path / "rows.svm", TABLE)
+    words = ["ingest", "-q", path, "--out", tmp_path / "out"]
+    assert command(capsys, *words, "--bias", 1)[0] == 0
+    code, out, err = command(capsys, *words, "--append", "--bias", 0)
+    assert (code, out) == (1, "")
+    assert "--bias 0 differs from the data set's 1; leave it out when appending" in err
+    assert command(capsys, *words, "--append", "--bias", 1)[0] == 0
+    assert command(capsys, *words, "--append")[0] == 0
+    assert command(capsys, *words, "--overwrite", "--bias", 0)[0] == 0
+    assert command(capsys, *words, "--append", "--bias", 0)[0] == 0

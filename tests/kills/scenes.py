@@ -11,7 +11,9 @@ from typing import Any
 
 from pipeline.cli import app
 from pipeline.data.dataset import open_shards
+from pipeline.data.shards.directory import existing_directory
 from pipeline.data.shards.manifest import read_manifest
+from pipeline.data.shards.merging import FANOUT
 from pipeline.runs.directory import open_run
 from tests.forked import run_command
 from tests.nightly.nights import Nightly, day, rows
@@ -76,7 +78,7 @@ class PathScene(Scene):
 
 
 class AppendScene(Scene):
-    """``svmsieve ingest --append``: the data set is as before, or has the new rows."""
+    """``svmsieve ingest --append``: the data set is as before, or has the new rows and what was small is merged."""
 
     name = "append"
 
@@ -85,6 +87,9 @@ class AppendScene(Scene):
         for number in (0, 1):
             (folder / f"{number}.svm").write_text(rows(number, 300))
         call(["ingest", str(folder / "0.svm"), "--out", str(folder / "data"), "--rows-per-shard", "50", "-q"])
+        for number in range(FANOUT):  # as many small shards as the next append merges
+            (folder / "one.svm").write_text(rows(number, 1))
+            call(["ingest", str(folder / "one.svm"), "--append", "--out", str(folder / "data"), "-q"])
 
     def arguments(self, folder: Path) -> list[str]:
         options = "--append --rows-per-shard 50 -q"
@@ -92,12 +97,16 @@ class AppendScene(Scene):
 
     def check(self, folder: Path) -> tuple[str, bool]:
         data = open_shards(folder / "data", full_check=True)
-        if data.n_rows not in (300, 600):
-            raise LostError(f"{data.n_rows} rows, neither 300 nor 600")
+        if (data.n_rows, len(data.shards)) not in ((300 + FANOUT, 6 + FANOUT), (600 + FANOUT, 6 + 1 + 6)):
+            raise LostError(
+                f"{data.n_rows} rows in {len(data.shards)} shards, neither as before nor appended and merged"
+            )
         written = len(list((folder / "data").glob("*.arrow*")))
-        return f"{data.n_rows} rows, {written} files", data.n_rows == 600
+        return f"{data.n_rows} rows, {written} files", data.n_rows > 600
 
     def contents(self, folder: Path) -> dict[str, Any]:
+        with existing_directory(folder / "data"):
+            pass  # killed when all was visible, shards that were merged are still there: the next writer removes them
         return shard_contents(folder / "data")
 
 

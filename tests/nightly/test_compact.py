@@ -58,6 +58,39 @@ def test_a_day_is_a_shard(nightly):
     assert same_rows(nightly, *second, *third)
 
 
+def test_a_night_of_many_files_has_few_shards_all_along(nightly, monkeypatch):
+    """Every append costs what the shards there are cost, so they are merged meanwhile."""
+    true, counts = intake.ingest, []
+
+    def counted(*arguments, **options):
+        done = true(*arguments, **options)
+        counts.append(len(done.shards))
+        return done
+
+    monkeypatch.setattr(intake, "ingest", counted)
+    files = [nightly.arrive(0, rows(k, 2), f"part{k:03}-{day(0)}.svm") for k in range(150)]
+    assert nightly.night(0)["rows"] == 300
+    assert len(counts) == 150
+    assert max(counts) == 65
+    assert [rows for _, rows in shards(nightly)] == [300]
+    assert same_rows(nightly, *files)
+    nightly.arrive(0, rows(99, 9), files[70].name)
+    assert nightly.night(1)["rows"] == 307
+    assert same_rows(nightly, *files)
+
+
+def test_a_day_that_retires_while_many_files_come(nightly):
+    """Its shards are not merged before they go: they would go on under another name."""
+    nightly.job.write_text(SETTINGS.replace("{features: 8}", "{features: 8, rows_per_shard: 20}"))
+    several(nightly, 0, 3)
+    nightly.night(0)
+    nightly.job.write_text(SETTINGS)
+    files = [nightly.arrive(11, rows(k, 2), f"part{k:03}-{day(11)}.svm") for k in range(80)]
+    line = nightly.night(11)
+    assert (line["rows"], line["files"]["rows_retired"]) == (160, 60)
+    assert same_rows(nightly, *files)
+
+
 def test_a_file_that_comes_again_leaves_its_day_alone(nightly):
     files = several(nightly, 0)
     nightly.night(0)

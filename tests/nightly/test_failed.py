@@ -17,7 +17,9 @@ from pipeline.events import StepProgress
 from pipeline.nightly import intake, tonight
 from pipeline.nightly.night import MOST_STOPS
 from pipeline.nightly.notify import notify
+from pipeline.nightly.operate import release_from_quarantine
 from pipeline.nightly.records import NightRecord
+from pipeline.nightly.store import Store
 from tests.nightly.nights import FIRST, SETTINGS, Nightly, after_first_night, copied, day, rows
 from tests.trained import command
 
@@ -202,6 +204,63 @@ def test_failing_stays_failing_until_a_night_is_good(begun, capsys):
     assert nightly_command(capsys, begun, 2)[0] == 0
 
 
+def dropped(begun):
+    release_from_quarantine(Store(begun.store), [], [f"rows-{day(1)}.svm"])
+
+
+def mended(begun):
+    begun.arrive(1)
+
+
+def lower_expectations(begun):
+    begun.job.write_text(SETTINGS)
+
+
+REPAIRS = {
+    "dropped": ("1 1:oops\n", "", dropped, "nothing new", 40),
+    "mended": ("1 1:oops\n", "", mended, "published", 80),
+    "expected less": (rows(1), "expect: {files: 2}\n", lower_expectations, "published", 80),
+    "expected less, nothing came": (None, "expect: {files: 2}\n", lower_expectations, "nothing new", 40),
+}
+
+
+@pytest.mark.parametrize("repair", REPAIRS)
+def test_a_cause_that_is_repaired_on_the_same_day_is_no_cause(begun, capsys, repair):
+    """The night is tried again at once, not on the next day; until then, trying again changes nothing."""
+    text, settings, repaired, status, count = REPAIRS[repair]
+    begun.job.write_text(SETTINGS + settings)
+    if text is not None:
+        begun.arrive(1, text)
+    assert nightly_command(capsys, begun, 1)[0] == 1
+    failures = len(begun.history())
+    tried = [nightly_command(capsys, begun, 1)[0] for _ in range(2)]
+    assert tried == [1, 1]
+    repaired(begun)
+    assert nightly_command(capsys, begun, 1)[0] == 0
+    line = begun.history()[-1]
+    assert (line["status"], line["rows"], line["date"]) == (status, count, str(day(1)))
+    assert [each["status"] for each in begun.history()[1:-1]] == ["failed"] * (len(begun.history()) - 2)
+    assert failures == 2
+    code, out, _ = nightly_command(capsys, begun, 1)
+    assert (code, out) == (0, "nothing new; nothing was changed\n")
+
+
+def test_inputs_that_are_back_on_the_same_day(begun, capsys):
+    (begun.folder / "incoming").rename(begun.folder / "elsewhere")
+    assert nightly_command(capsys, begun, 1)[0] == 1
+    (begun.folder / "elsewhere").rename(begun.folder / "incoming")
+    assert nightly_command(capsys, begun, 1)[0] == 0
+    assert [line["status"] for line in begun.history()[1:]] == ["failed", "nothing new"]
+
+
+def test_a_bad_file_after_good_ones_is_not_forgotten_by_trying_again(begun, capsys):
+    begun.arrive(1)
+    assert nightly_command(capsys, begun, 1)[0] == 0
+    begun.arrive(1, "1 1:oops\n", name=f"more-{day(1)}.svm")
+    assert [nightly_command(capsys, begun, 1)[0] for _ in range(3)] == [1, 1, 1]
+    assert len(begun.history()) == 3
+
+
 @pytest.mark.parametrize(("expect", "said"), [("files: 2", "1 files arrived"), ("rows: 41", "40 rows arrived")])
 def test_less_than_expected_fails(begun, expect, said):
     begun.job.write_text(SETTINGS + f"expect: {{{expect}}}\n")
@@ -311,7 +370,7 @@ def test_what_lies_about_in_a_store_blocks_nothing(begun):
 def test_a_file_at_which_a_night_is_killed_every_time_is_given_up(begun, monkeypatch):
     """The system kills what takes too much memory: that is no error and no line, and the next night did it again."""
 
-    def killed(*arguments):
+    def killed(*arguments, **options):
         raise KeyboardInterrupt
 
     begun.arrive(1)

@@ -73,7 +73,7 @@ def test_an_unreadable_file_stops_nothing(begun, locked_away, capsys):
 
 
 def test_an_input_output_error_in_the_middle_is_no_corrupt_file(begun, monkeypatch):
-    def failing(inputs, *arguments):
+    def failing(inputs, *arguments, **options):
         raise intake.DataError("cannot be read (Input/output error)", path=inputs[0]) from OSError(errno.EIO, "EIO")
 
     begun.arrive(1)
@@ -84,7 +84,7 @@ def test_an_input_output_error_in_the_middle_is_no_corrupt_file(begun, monkeypat
 
 
 def test_a_file_that_takes_all_memory_is_quarantined(begun, monkeypatch):
-    def failing(*arguments):
+    def failing(*arguments, **options):
         raise MemoryError
 
     begun.arrive(1)
@@ -180,7 +180,9 @@ def test_retry_and_drop(begun, capsys, monkeypatch):
     assert code == 0 and "will be tried again" in out and "is dropped" in out
     tried = []
     true = intake.ingest
-    monkeypatch.setattr(intake, "ingest", lambda inputs, *more: tried.extend(inputs) or true(inputs, *more))
+    monkeypatch.setattr(
+        intake, "ingest", lambda inputs, *more, **options: tried.extend(inputs) or true(inputs, *more, **options)
+    )
     assert left_out(begun.failed(2)) == [(path.name, "corrupt")]
     assert tried == [str(path)]
     assert begun.night(3)["status"] == "nothing new"
@@ -230,7 +232,7 @@ def test_credentials_of_inputs_are_neither_shown_nor_stored(begun, monkeypatch, 
         opened.append(path)
         yield io.BytesIO(b"1 1:oops\n")
 
-    def failing(inputs, *arguments):
+    def failing(inputs, *arguments, **options):
         opened.extend(inputs)
         raise intake.DataError(f"cannot be read (403 for {inputs[0]})", path=inputs[0])
 

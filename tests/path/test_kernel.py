@@ -6,6 +6,7 @@ And the same bits, wherever passes ran, however columns were kept, and whatever 
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,8 +20,10 @@ from pipeline.budget import KernelProjection, project_kernel
 from pipeline.errors import BudgetError, SolverError
 from pipeline.path import spaces
 from pipeline.path.kernel import KernelSpace
+from pipeline.path.lazy import LazyCertifier
 from pipeline.spec import RULES
 from tests.kernel_worlds import KernelWorld, c_min_of, check_kernel_run, exact_values, plain_kernel_world
+from tests.oracle import LONG
 from tests.worlds import write_shards
 
 PLACES = (0.5, 0.999, 1.001, 1.1, 2.0, 10.0, 100.0, 1e4)
@@ -131,28 +134,35 @@ def ring(tmp_path_factory):
 SETTINGS = {"kernel": "rbf", "gamma": 0.5, "c_max": 50.0, "epsilon": 0.05}
 
 
+def with_memory(monkeypatch, working_rows: int | None = None, columns: int | None = None) -> None:
+    """Let runs have so many rows in the working set, and bytes for columns."""
+
+    def found(*arguments) -> KernelProjection:
+        had = project_kernel(*arguments)
+        rows, kept = working_rows or had.working_rows, had.columns if columns is None else columns
+        return KernelProjection(had.budget, had.scratch, rows, kept)
+
+    monkeypatch.setattr(spaces, "project_kernel", found)
+
+
 class TestBits:
     """What a run writes depends on the rows and the settings alone."""
 
-    def test_schedulers_cuts_and_memos(self, ring, tmp_path, monkeypatch):
+    @pytest.mark.parametrize("columns", [None, 0, 8 * 300 * 7])  # all are kept, none is, seven are
+    def test_schedulers_and_cuts(self, ring, tmp_path, monkeypatch, columns):
         world, data = ring
+        with_memory(monkeypatch, columns=columns)
         expected = models(pipeline.fit_path(data, out=tmp_path / "one", **SETTINGS))
         assert len(expected) > 20
         assert models(pipeline.fit_path(data, out=tmp_path / "two", scheduler="processes", **SETTINGS)) == expected
         assert models(pipeline.fit_path(data, out=tmp_path / "three", scheduler="inline", **SETTINGS)) == expected
         other = write_shards(tmp_path / "whole", world)
         assert models(pipeline.fit_path(other, out=tmp_path / "four", **SETTINGS)) == expected
-        for columns in (0, 8 * 300 * 7):  # no memo, and one of 7 columns
 
-            def few(*arguments, columns=columns) -> KernelProjection:
-                found = project_kernel(*arguments)
-                return KernelProjection(found.budget, found.scratch, found.working_rows, columns)
-
-            monkeypatch.setattr(spaces, "project_kernel", few)
-            assert models(pipeline.fit_path(data, out=tmp_path / f"memo{columns}", **SETTINGS)) == expected
-
-    def test_killed_after_any_step_it_goes_on_to_the_same_models(self, ring, tmp_path):
+    @pytest.mark.parametrize("columns", [None, 0])
+    def test_killed_after_any_step_it_goes_on_to_the_same_models(self, ring, tmp_path, monkeypatch, columns):
         _, data = ring
+        with_memory(monkeypatch, working_rows=120, columns=columns)
         expected = models(pipeline.fit_path(data, out=tmp_path / "one", **SETTINGS))
 
         class KilledError(Exception):
@@ -171,36 +181,91 @@ class TestBits:
         assert models(run) == expected
 
 
+class TestLazy:
+    """Certificates for which few rows were woken."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(world=kernel_worlds(40), tol=st.sampled_from([1e-3, 1e-6]), place=st.sampled_from([1.5, 20.0, 1e3]))
+    def test_is_never_better_than_the_truth(self, tmp_path_factory, world, tol, place):
+        """Every certificate on the way, not only the last of a step, which wakes all rows."""
+        unit = c_min_of(world)
+        assume(unit < 1e6)
+        data = write_shards(tmp_path_factory.mktemp("w") / "shards", world, [7])
+        with pytest.MonkeyPatch.context() as patch, watched(patch) as seen:
+            with_memory(patch, working_rows=4, columns=0)
+            with suppress(SolverError):  # four rows at a time may get nowhere, and say so
+                run = pipeline.fit_path(
+                    data, scheduler="inline", kernel="rbf", gamma=world.gamma, grid=[unit * place], tol=tol
+                )
+                check_kernel_run(world, run)
+        for point in seen:
+            check_lazy(world, point)
+
+    def test_few_rows_are_woken(self, tmp_path, monkeypatch):
+        world = plain_kernel_world(400, 2, seed=5, gamma=2.0)
+        data = write_shards(tmp_path / "shards", world, [150])
+        with_memory(monkeypatch, working_rows=20, columns=0)
+        with watched(monkeypatch) as seen:
+            run = pipeline.fit_path(data, kernel="rbf", gamma=2.0, grid=[1.0, 1.2], tol=1e-6)
+        check_kernel_run(world, run, oracle=False)
+        assert len(seen) > 10
+        assert np.mean([point.pair.awake.mean() for point in seen]) < 0.4
+        for point in seen:
+            check_lazy(world, point)
+
+    def test_the_first_working_set_is_a_sample(self, tmp_path, monkeypatch):
+        world = plain_kernel_world(500, 3, seed=2)
+        data = write_shards(tmp_path / "shards", world, [150])
+        with_memory(monkeypatch, working_rows=60, columns=0)
+        run = pipeline.fit_path(data, out=tmp_path / "run", kernel="rbf", gamma=0.5, grid=[1.0, 30.0])
+        assert run.header.c_min is None
+        check_kernel_run(world, run, oracle=False)
+        again = pipeline.fit_path(
+            data, out=tmp_path / "again", scheduler="processes", **(SETTINGS | {"grid": [1.0, 30.0]})
+        )
+        assert models(run) == models(again)
+
+
+@contextmanager
+def watched(patch):
+    """Collect the lazy points that are made."""
+    seen, point = [], LazyCertifier.point
+
+    def noted(self, c, pair):
+        found = point(self, c, pair)
+        if found is not None:
+            seen.append(found)
+        return found
+
+    patch.setattr(LazyCertifier, "point", noted)
+    yield seen
+
+
+def check_lazy(world: KernelWorld, point) -> None:
+    """P and D bound the truth, and so do the intervals of the rows that sleep."""
+    primal, dual = world.values(point.c, point.pair.alpha)
+    alpha, found = point.pair.alpha, point.certificate
+    own = LONG(1e-18) * alpha.size * (alpha.sum() ** 2 * (1 + world.bias**2) + primal)
+    assert found.primal >= primal - own
+    assert found.dual <= dual + own
+    f = world.q @ alpha.astype(LONG)
+    assert np.all(np.abs(f - point.margins) <= point.errors[0] + 1e-18 * alpha.sum())
+
+
 def test_a_small_working_set_only_takes_longer(ring, monkeypatch):
     world, data = ring
-
-    def small(*arguments) -> KernelProjection:
-        found = project_kernel(*arguments)
-        return KernelProjection(found.budget, found.scratch, 20, found.columns)
-
-    monkeypatch.setattr(spaces, "project_kernel", small)
-    run = pipeline.fit_path(data, kernel="rbf", gamma=0.5, grid=[0.1, 1.0, 10.0], tol=1e-3)
-    check_kernel_run(world, run, oracle=False)
-    assert max(step.working_set for step in run.steps) > 20 >= KernelSpaceLimit.seen
-
-
-class KernelSpaceLimit:
-    """The largest number of rows that were solved for at once."""
-
-    seen = 0
-
-
-@pytest.fixture(autouse=True)
-def watch(monkeypatch):
-    """Note how many rows the solver is given."""
-    KernelSpaceLimit.seen, solve = 0, KernelSpace.solve
+    with_memory(monkeypatch, working_rows=20)
+    most, solve = [], KernelSpace.solve
 
     def noted(self, *arguments):
         found = solve(self, *arguments)
-        KernelSpaceLimit.seen = max(KernelSpaceLimit.seen, self.gram.rows.size)
+        most.append(self.gram.rows.size)
         return found
 
     monkeypatch.setattr(KernelSpace, "solve", noted)
+    run = pipeline.fit_path(data, kernel="rbf", gamma=0.5, grid=[0.1, 1.0, 10.0], tol=1e-3)
+    check_kernel_run(world, run, oracle=False)
+    assert max(most) == 20 < max(step.working_set for step in run.steps)
 
 
 def test_a_budget_too_small_says_both_numbers(ring):

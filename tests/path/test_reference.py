@@ -10,10 +10,12 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.svm import LinearSVC
 
 import pipeline
+from pipeline.data.shards.sequence import DigestSequence
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import StepProgress
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
+from pipeline.path.reference import same_rows
 from pipeline.runs.directory import open_run
 from pipeline.spec import RULES, PathSpec
 from pipeline.use.screen import screen_to, screening
@@ -58,6 +60,27 @@ def test_train_from_another_model(tmp_path, changed, rule):
         run = pipeline.fit_path(data, grid=[c], rule=rule, reference=reference, scheduler="inline")
         assert run.steps[0].c_ref == reference.c
         check_run(CHANGED[changed], run)
+
+
+@pytest.mark.parametrize(
+    ("rows", "cuts", "expected"),
+    [
+        (slice(0, 160), [40, 60, 80, 100, 120], [(0, 0, 40), (40, 40, 20), (60, 60, 20), (80, 80, 20), (100, 100, 20)]),
+        (slice(0, 160), [40, 100], [(0, 0, 40), (40, 40, 60), (100, 100, 20)]),
+        (slice(0, 160), [], [(0, 0, 120)]),
+        (slice(40, 160), [40], [(0, 40, 40), (40, 80, 40)]),
+        (slice(60, 120), [], [(0, 60, 60)]),
+        (slice(50, 160), [50], []),
+        (slice(120, 160), [], []),
+    ],
+    ids=["appended", "merged", "all merged", "retired and merged", "fewer", "cut elsewhere", "others"],
+)
+def test_rows_are_known_again_after_appends_have_merged_their_shards(tmp_path, rows, cuts, expected):
+    world = joined(WORLD, plain_world(40, seed=7))
+    old = write_shards(tmp_path / "old", world.rows(np.arange(120)), [40, 60, 80, 100])
+    data = write_shards(tmp_path / "new", world.rows(np.arange(160)[rows]), cuts)
+    known = DigestSequence([(shard.digest, shard.n_rows) for shard in old.shards])
+    assert list(same_rows(known, data)) == expected
 
 
 @pytest.mark.parametrize("settings", [{"class_weight": (0.3, 2.0)}, {"holdout": 0.3}, {"class_weight": "balanced"}])

@@ -334,6 +334,19 @@ def test_files_that_were_appended_are_known_among_others(capsys, tmp_path):
     assert "trained on" not in command(capsys, *words, paths[2])[1]
 
 
+def test_rows_that_were_trained_on_are_known_after_appends_merged_their_shards(capsys, tmp_path):
+    path = tmp_path / "rows.svm"
+    for number in range(40):
+        path.write_text(f"1 1:1 3:{number + 1}\n-1 2:{number + 1}\n")
+        manifest = ingest([str(path)], tmp_path / "shards", reading_spec(features=3, append=number > 0))
+        if number == 31:
+            run = fit_path(tmp_path / "shards", out=tmp_path / "run", grid=(1.0,), scheduler="inline")
+    assert [rows for _, rows in run.header.data.shards] == [32] + [2] * 16
+    assert [shard.rows for shard in manifest.shards] == [32, 32] + [2] * 8
+    _, out, _ = command(capsys, "predict", tmp_path / "run", tmp_path / "shards", "--out", tmp_path / "p.parquet", "-q")
+    assert "the run was trained on 64 of the 80 rows: " in out
+
+
 def test_validation_data_that_were_trained_on_are_mentioned(capsys, home, tmp_path):
     words = ["path", home / "bare-shards", "--grid", 1, "--out"]
     said = "the run was trained on these rows: scores on new rows will be lower"

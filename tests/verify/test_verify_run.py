@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import zipfile
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -184,10 +185,16 @@ def test_a_model_written_again_is_not_the_one_that_was_written(run, data):
     assert problems(run, data) == {5: "its model file is not the one that was written"}
 
 
-@pytest.mark.parametrize("changes", [{"tol": 1e-3}, {"rule": "none"}, {"solver": "dcd"}])
+@pytest.mark.parametrize("changes", [{"tol": 1e-3}, {"solver": "dcd"}])
 def test_other_settings_than_the_run_was_made_with(run, data, changes):
     change_header(run, spec=open_run(run).spec.to_json() | changes)
     assert problems(run, data) == {0: "its line in steps.jsonl does not follow from the one before it"}
+
+
+def test_another_rule_than_the_steps_say(run, data):
+    change_header(run, spec=open_run(run).spec.to_json() | {"rule": "none"})
+    reseal(run)
+    assert set(problems(run, data).values()) == {"it says rule it, but the run has none"}
 
 
 def test_another_epsilon_than_the_path_keeps(run, data):
@@ -514,3 +521,69 @@ def test_every_step_seals_the_one_before(run):
         swapped = list(lines)
         swapped[first], swapped[second] = lines[second], lines[first]
         assert any(broken(header, swapped))
+
+
+# What run.json says of the data
+
+
+CHANGED_DATA = {
+    "labels": ({"labels": {"negative": ["1"], "positive": ["-1"]}}, "calls the negative class 1, but the data -1"),
+    "one label": (
+        {"labels": {"negative": ["-1"], "positive": ["yes"]}},
+        "calls the positive class yes, but the data 1",
+    ),
+    "one against the rest": (
+        {"labels": {"negative": ["-1"], "positive": ["1"], "one_against_rest": True}},
+        "says otherwise than the data whether the negative class is all that is not positive",
+    ),
+    "bias": ({"bias": 1.0}, "says bias 1.0, but the data have 0.0"),
+    "columns": ({"columns": list("abced")}, "has other names of columns than the data"),
+    "no columns": ({"columns": None}, "has other names of columns than the data"),
+    "index base": ({"index_base": 0}, "says that indices counted from 0, but the data from 1"),
+    "nonzeros": ({"nnz": 7}, "says nnz 7, but the data have 400"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGED_DATA)
+def test_what_is_said_of_the_data_must_be_so(run, data, what):
+    data = replace(data, columns=tuple("abcde"), index_base=1)
+    changes, problem = CHANGED_DATA[what]
+    about = json.loads((run / "run.json").read_text())["data"] | {"columns": list("abcde"), "index_base": 1}
+    for facts in (about, about | changes):
+        change_header(run, data=facts)
+        reseal(run)
+        if facts is about:
+            assert said(run, data) == []
+            continue
+        with pytest.raises(RunError, match=rf"run: run\.json {re.escape(problem)}; verify it with the data that it"):
+            found(run, data)
+
+
+def test_shards_that_are_not_those_of_the_data(run, data):
+    about = json.loads((run / "run.json").read_text())["data"]
+    about["shards"][0][1] -= 1
+    about["shards"][1][1] += 1
+    change_header(run, data=about)
+    reseal(run)
+    with pytest.raises(RunError, match=r"the shards in run\.json are not those of its data"):
+        found(run, data)
+
+
+def test_data_without_names_cannot_tell(run, data):
+    about = json.loads((run / "run.json").read_text())["data"] | {"columns": list("abcde")}
+    change_header(run, data=about)
+    reseal(run)
+    assert said(run, data) == [f"{run}: {data.path} has no column names; those in run.json are not checked"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"rule": "bt1"}, "it says rule bt1, but the run has it"),
+        ({"working_set": 81}, "it says a working set of 81 rows, and 55 were trained on"),
+    ],
+)
+def test_rule_and_working_set_are_those_that_can_be(run, data, changes, problem):
+    change_step(run, 3, **changes)
+    reseal(run)
+    assert problems(run, data) == {3: problem}

@@ -16,9 +16,9 @@ from pipeline.data.shards.rows import Rows
 from pipeline.data.shards.shard import ROW_BYTES
 from pipeline.errors import DataError
 
-DEFAULT_SHARD_BYTES = 64 << 20
-MOST_NONZEROS = 2**31 - 1
-UNKNOWN_BIAS_INDEX = 2**31 - 1
+DEFAULT_SHARD_BYTES = 64 << 20  # small beside any --memory, large beside what a task costs
+MOST_NONZEROS = 2**31 - 1  # of a shard: its indptr is int32
+UNKNOWN_BIAS_INDEX = 2**31 - 1  # the largest int32: above every feature, until their number is known
 
 
 @dataclass(frozen=True)

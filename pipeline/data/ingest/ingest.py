@@ -10,7 +10,7 @@ shards written so far are amended at the end, before the data set becomes visibl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,9 +26,13 @@ from pipeline.data.reading.base import ReadOptions, Source
 from pipeline.data.reading.block import LARGEST_FEATURES, ReadRules
 from pipeline.data.reading.choose import open_sources
 from pipeline.data.reading.labels import LabelCoder, label_text
+from pipeline.data.reading.layout import refuse_unknown
 from pipeline.data.reading.tidy import LARGEST_NORM
+from pipeline.data.shards.compact import merge_appended
 from pipeline.data.shards.directory import OpenDirectory, existing_directory, new_directory
 from pipeline.data.shards.manifest import Manifest, SourceInfo
+from pipeline.data.shards.mapping import forget_maps
+from pipeline.data.shards.merging import Full
 from pipeline.data.shards.shard import ShardInfo, write_shard
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Progress, silent
@@ -92,25 +96,45 @@ class Input:
 
 
 def ingest(
-    inputs: Sequence[str | Input | Source], out: str | Path, spec: IngestSpec, listen: Listener = silent
+    inputs: Sequence[str | Input | Source],
+    out: str | Path,
+    spec: IngestSpec,
+    listen: Listener = silent,
+    *,
+    given: Collection[str] = (),
+    merging: bool = True,
 ) -> Manifest:
-    """Turn files (or sources), in the given order, into the shard directory ``out`` and return its manifest."""
+    """Turn files (or sources), in the given order, into the shard directory ``out`` and return its manifest.
+
+    ``given`` are fields of the spec that the user named, were it with the value that they have anyway. An append merges
+    small shards that earlier ones left, unless ``merging`` is off, for who keeps names of shards.
+    """
     opened = existing_directory(out) if spec.append else new_directory(out, spec.overwrite)
     with opened as directory:
-        plan = _plan(spec, directory.old)
+        plan = _plan(spec, directory.old, given)
         sources: list[Source] = []
         for item in inputs:
             named = Input(item) if isinstance(item, str) else item
             sources += named.open(plan.options) if isinstance(named, Input) else [named]
-        _refuse_columns(sources, plan.options)
+        _refuse_columns(sources, plan.options, directory.old is None)
         manifest = _Ingest(directory, sources, plan, listen).run()
+        if directory.old is not None and merging:
+            manifest = merge_appended(directory, manifest, Full(spec.shard_bytes, spec.rows_per_shard), listen)
         directory.finish(manifest)
+    if directory.lets_go:
+        forget_maps()
     return manifest
 
 
-def _refuse_columns(sources: Sequence[Source], options: ReadOptions) -> None:
-    """Refuse to name columns where no file has any: who asks for a column of weights expects that it is read."""
-    if any(source.format in ("csv", "parquet") for source in sources):
+def _refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: bool) -> None:
+    """Refuse to name columns where no file has any: who asks for a column of weights expects that it is read.
+
+    A data set that is there has its columns: a file without one that is ignored adds none.
+    """
+    tables = [source for source in sources if source.format in ("csv", "parquet")]
+    if tables:
+        if is_new:
+            refuse_unknown((source.layout for source in tables if hasattr(source, "layout")), options, tables[0].path)
         return
     for name in ("label_column", "weight_column", "ignore"):
         if getattr(options, name) != getattr(ReadOptions, name):
@@ -118,13 +142,13 @@ def _refuse_columns(sources: Sequence[Source], options: ReadOptions) -> None:
             raise DataError(f"{problem}; leave --{name.replace('_', '-')} out", path=sources[0].path)
 
 
-def _plan(spec: IngestSpec, old: Manifest | None) -> IngestSpec:
+def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -> IngestSpec:
     """Return the spec with what an existing data set settles: index base, feature limit and bias."""
     if not abs(spec.bias) <= LARGEST_NORM:
         raise DataError(f"--bias {spec.bias:g} is too large; scale the features and choose a bias near 1")
     if old is None:
         return spec
-    if spec.bias and spec.bias != old.bias:
+    if (spec.bias or "bias" in given) and spec.bias != old.bias:
         raise DataError(f"--bias {spec.bias:g} differs from the data set's {old.bias:g}; leave it out when appending")
     if spec.positive is not None and label_text(spec.positive) not in old.labels.positive:
         raise DataError(

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pipeline.data.reading.block import Block, ReadRules
 
-BLOCK_BYTES = 8 << 20
+BLOCK_BYTES = 8 << 20  # of text a task
 MAX_LINE = 64 << 20  # of a text line: 3 million pairs of 22 bytes (7 digits, a colon, 13 for the value, a blank) fit
 
 BlockTask = Callable[[], Block]

@@ -10,7 +10,7 @@ from pipeline.data.reading import tidy as t
 from pipeline.data.reading.labels import LONGEST_LABEL, RawLabels
 from pipeline.errors import DataError
 
-LARGEST_FEATURES = 2**31 - 1
+LARGEST_FEATURES = 2**31 - 1  # indices are int32
 SMALLEST_COST, LARGEST_COST = 1e-100, 1e100  # C c_i, and sums of it over all rows, stay within float64 for any sane C
 
 

@@ -18,8 +18,8 @@ from pipeline.data.reading.files import open_plain, position, size_of, too_long
 from pipeline.data.reading.layout import MOST_COLUMNS, Layout, layout_of
 from pipeline.errors import DataError
 
-READ_BYTES = 2 << 20
-CELL_BYTES = 64
+READ_BYTES = 2 << 20  # of text a block: its cells take several times that
+CELL_BYTES = 64  # a block has room for one line of cells as long as that
 LARGEST_BLOCK = 1 << 30  # Arrow counts bytes of a block in 32 bits
 _TOO_LONG = "straddling object"  # what Arrow calls a line longer than its blocks
 

@@ -13,7 +13,7 @@ import numpy as np
 from pipeline.jit import inline
 
 NUMBER = r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf|infinity)"  # case does not matter
-LOWEST_POWER, HIGHEST_POWER = -342, 308
+LOWEST_POWER, HIGHEST_POWER = -342, 308  # 19 digits times less are 0, one digit times more is infinite
 
 
 def _power_table() -> tuple[np.ndarray, np.ndarray]:

@@ -11,18 +11,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from pipeline.data.reading.base import ReadOptions
 from pipeline.errors import DataError
 
-BATCH_CELLS = 1 << 20
+BATCH_CELLS = 1 << 20  # 8 MB as float64
 ROW_CELLS = 8  # what a row takes besides its features: label, cost, norm, where it begins
 MOST_COLUMNS = 1 << 20  # a name, a type and a buffer for each are a kilobyte: more columns belong into a sparse format
 _INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
-SHOWN = 8
+SHOWN = 8  # columns that an error names
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,14 @@ class Layout:
     """Which columns mean what. ``features`` is None where rows are list columns ``indices`` and ``values``.
 
     ``label`` is None in rows to be scored that have none; ``extra`` columns are then those that no model column is.
+    ``ignored`` are those of the columns to be ignored that are there.
     """
 
     label: str | None
     weight: str | None
     features: tuple[str, ...] | None
     extra: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -57,7 +60,16 @@ def layout_of(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
     twice = [name for name, count in Counter(schema.names).items() if count > 1]
     if twice:
         raise DataError(f"column '{twice[0]}' stands twice in the header; rename one", path=path)
-    return _to_score(schema, path, options) if options.rules.unlabelled else _to_train(schema, path, options)
+    found = _to_score(schema, path, options) if options.rules.unlabelled else _to_train(schema, path, options)
+    return replace(found, ignored=tuple(name for name in options.ignore if name in schema.names))
+
+
+def refuse_unknown(layouts: Iterable[Layout], options: ReadOptions, path: str) -> None:
+    """Refuse to ignore a column that no table has: it may be misspelt, and the one that was meant a feature now."""
+    there = {name for layout in layouts for name in layout.ignored}
+    for name in options.ignore:
+        if name not in there:
+            raise DataError(f"no column '{name}'; correct --ignore {name} or leave it out", path=path)
 
 
 def listed(names: list[str]) -> str:

@@ -22,8 +22,8 @@ from pipeline.data.reading.npz_member import NpzMember
 from pipeline.data.reading.parquet import BYTES_A_PAIR, array_rules
 from pipeline.errors import DataError
 
-ROWS_AT_A_TIME = 1 << 14
-NONZEROS_AT_A_TIME = 1 << 21
+ROWS_AT_A_TIME = 1 << 14  # bounds what a step of rows without nonzeros takes
+NONZEROS_AT_A_TIME = 1 << 21  # 24 MB with their indices
 NEEDED = ("data", "indices", "indptr", "shape", "y")
 
 

@@ -25,7 +25,7 @@ from pipeline.errors import DataError
 
 DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what Arrow raises for a file it cannot read
 BUFFERS = 64 << 20  # for all columns together
-SMALLEST_BUFFER = 1 << 14
+SMALLEST_BUFFER = 1 << 14  # bytes a column: with less, reading is all calls
 BYTES_A_PAIR = 4  # in a line of svmlight text, at least
 
 

@@ -14,7 +14,7 @@ from pipeline.data.reading.decimals import read_number
 from pipeline.jit import inline, kernel
 
 OK, NO_LABEL, BAD_PAIR, INDEX_TOO_LARGE = range(4)
-LARGEST_INDEX = 2**31 - 2
+LARGEST_INDEX = 2**31 - 2  # there may be 2^31 - 1 features (``block``), the first of them 0
 LARGEST_WHOLE = 2.0**53  # the float64 below tell all whole numbers apart
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _MINUS, _COLON = 9, 10, 13, 32, 35, 45, 58

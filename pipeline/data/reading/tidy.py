@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.jit import inline, kernel
 
 OK, NOT_FINITE, INDEX_TOO_LOW, INDEX_TOO_HIGH, DUPLICATE, NORM_TOO_LARGE = range(6)
-LARGEST_NORM = 1e150
+LARGEST_NORM = 1e150  # its square is still a float64, with room for sums
 
 
 @inline

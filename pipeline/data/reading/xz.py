@@ -7,7 +7,7 @@ import lzma
 from typing import IO, Any
 
 MOST_MEMORY = 256 << 20  # xz -9 writes files that take 65 MB
-CHUNK = 1 << 16
+CHUNK = 1 << 16  # bytes a call
 
 
 class XzReader(io.BufferedReader):

@@ -19,8 +19,8 @@ from pipeline.events import Listener, Progress
 from pipeline.files import write_whole
 from pipeline.redact import identity
 
-PIECE = 1 << 20
-TIMEOUT = 30.0
+PIECE = 1 << 20  # bytes a read: what memory a download takes
+TIMEOUT = 30.0  # seconds without a byte
 AGAIN = "run the same command again to go on from there"
 
 

@@ -34,14 +34,6 @@ from pipeline.redact import identity
 ELSEWHERE = "download it elsewhere and pass the file to `svmsieve ingest`"
 
 
-def cache_directory() -> Path:
-    """Where downloads live: $SVMSIEVE_CACHE, else $XDG_CACHE_HOME/svmsieve, else ~/.cache/svmsieve."""
-    if os.environ.get("SVMSIEVE_CACHE"):
-        return Path(os.environ["SVMSIEVE_CACHE"])
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "svmsieve"
-
-
 def fetch(entry: RegistryEntry, directory: Path, listen: Listener = silent, force: bool = False) -> Path:
     """The entry's file in ``directory``: checked if it is there, downloaded (or resumed) if it is not.
 

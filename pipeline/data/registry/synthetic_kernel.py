@@ -12,8 +12,8 @@ _GOLDEN, _K0, _K1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _S11, _S27, _S30, _S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
 _PRESENT, _VALUE, _REAL, _NOISE, _WEIGHT, _IMPORTANCE = (np.uint64(k << 40) for k in range(1, 7))
 _UNIT = 1.0 / (1 << 53)
-_SURE_RANKS = 64
-_RARE_SHARE = 0.1
+_SURE_RANKS = 64  # the most frequent features all have a weight in the rule that labels follow, ...
+_RARE_SHARE = 0.1  # ... and of the others that share
 
 
 @inline

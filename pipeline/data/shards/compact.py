@@ -1,8 +1,9 @@
 """Compacting: small neighbouring shards become one of normal size; the rows, their order and the fingerprint stay.
 
-Every append leaves a shard at least, however small, and every pass pays for each. What is merged is proved first
-(a damaged shard must not get a new checksum), and the new shard's digest must be that of its parts. Readers that opened
-the data set before and come to a shard that is gone are told to run again.
+Every append leaves a shard at least, however small, and every pass pays for each; so appends merge what earlier ones
+left (``merging`` says when), and ``compact`` merges all that is small. What is merged is proved first (a damaged shard
+must not get a new checksum), and the new shard's digest must be that of its parts. Readers that opened the data set
+before find the rows of a shard that is gone where they are now (``moved``).
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.cores import available_cores
-from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES, MOST_NONZEROS
+from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES
 from pipeline.data.parallel import in_order
 from pipeline.data.shards.digest import join_digests
-from pipeline.data.shards.directory import existing_directory
+from pipeline.data.shards.directory import OpenDirectory, existing_directory
 from pipeline.data.shards.manifest import Manifest
 from pipeline.data.shards.mapping import forget_maps, read_shard
+from pipeline.data.shards.merging import Full, ShardRun, groups_of, mergeable, whole_files, with_few_sources
 from pipeline.data.shards.rows import Rows
-from pipeline.data.shards.shard import ROW_BYTES, ShardInfo, write_shard
+from pipeline.data.shards.shard import ShardInfo, write_shard
 from pipeline.errors import DatasetError
 from pipeline.events import Listener, Progress, silent
 
-ShardRun = tuple[ShardInfo, ...]
 MergedFrom = Mapping[str, tuple[str, ...]]
 
 
@@ -45,80 +46,53 @@ def compact(
     shard_bytes: int = DEFAULT_SHARD_BYTES,
     planned: Callable[[MergedFrom], None] | None = None,
     listen: Listener = silent,
+    sparing: bool = False,
 ) -> Compacted:
     """Merge neighbouring shards that are smaller than half of ``shard_bytes``, up to that size, all at once.
 
     ``groups`` are collections of shards' names: only shards of one group are merged (None: any). ``planned`` is told
     what becomes what before anything becomes visible: whoever keeps names of shards can then tell after being killed
-    whether it happened.
+    whether it happened. ``sparing`` leaves what will grow further, for whoever comes again and again.
     """
-    group_of = _group_of(groups)
+    group_of = groups_of(groups)
     with existing_directory(out) as directory:
         assert directory.old is not None
         old = directory.old
-        runs = _runs(old.shards, group_of, shard_bytes)
+        runs = mergeable(old.shards, group_of, Full(shard_bytes), sparing)
         names = [directory.name_of(k) for k in range(len(runs))]
         merged = {name: tuple(shard.name for shard in run) for name, run in zip(names, runs, strict=True)}
         if not merged:
             return Compacted(old, {})
         if planned is not None:
             planned(merged)
-        new = _write_all(directory.path, dict(zip(names, runs, strict=True)), old.features, listen)
-        manifest = replace(old, shards=_replaced(old.shards, runs, new))
-        if manifest.fingerprint != old.fingerprint:
-            raise DatasetError(f"{out}: the merged shards have other rows; nothing was changed")
+        manifest = _merged(directory, old, dict(zip(names, runs, strict=True)), listen)
         directory.finish(manifest)
     forget_maps()
     return Compacted(manifest, merged)
 
 
-def _group_of(groups: Iterable[Collection[str]] | None) -> Callable[[str], int | None]:
-    if groups is None:
-        return lambda name: 0
-    numbers: dict[str, int] = {}
-    for number, group in enumerate(groups):
-        for name in group:
-            if numbers.setdefault(name, number) != number:
-                raise ValueError(f"{name} is in two groups")
-    return numbers.get
+def merge_appended(directory: OpenDirectory, grown: Manifest, full: Full, listen: Listener = silent) -> Manifest:
+    """Return the manifest of an append, ``grown``, with what earlier appends left merged where that pays.
+
+    It is one change with the append: both become visible at once. The shards that came just now stay.
+    """
+    old = directory.old
+    assert old is not None
+    runs = mergeable(old.shards, groups_of([whole_files(old)]), full, sparing=True)
+    if not runs:
+        return with_few_sources(grown)
+    came = len(grown.shards) - len(old.shards)
+    plan = {directory.name_of(came + k): run for k, run in enumerate(runs)}
+    return with_few_sources(_merged(directory, grown, plan, listen))
 
 
-def _runs(shards: Sequence[ShardInfo], group_of: Callable[[str], int | None], shard_bytes: int) -> list[ShardRun]:
-    """Return the runs of neighbours to be merged, two shards or more each."""
-    runs: list[list[ShardInfo]] = [[]]
-    size = _Size()
-    for shard in shards:
-        alone, group = _Size().plus(shard), group_of(shard.name)
-        grown = size.plus(shard)
-        if alone.bytes >= shard_bytes / 2 or group is None:
-            runs.append([])
-            size = _Size()
-        elif runs[-1] and (group_of(runs[-1][0].name) != group or not grown.fits(shard_bytes)):
-            runs.append([shard])
-            size = alone
-        else:
-            runs[-1].append(shard)
-            size = grown
-    return [tuple(run) for run in runs if len(run) > 1]
-
-
-@dataclass(frozen=True)
-class _Size:
-    """What some shards would be as one; a wide value makes all of them wide."""
-
-    rows: int = 0
-    nnz: int = 0
-    wide: bool = False
-
-    def plus(self, shard: ShardInfo) -> _Size:
-        return _Size(self.rows + shard.rows, self.nnz + shard.nnz, self.wide or shard.values == "float64")
-
-    @property
-    def bytes(self) -> int:
-        return self.rows * ROW_BYTES + self.nnz * (4 + (8 if self.wide else 4))
-
-    def fits(self, shard_bytes: int) -> bool:
-        return self.bytes <= shard_bytes and self.nnz <= MOST_NONZEROS
+def _merged(directory: OpenDirectory, manifest: Manifest, plan: Mapping[str, ShardRun], listen: Listener) -> Manifest:
+    """Write the new shards; return the manifest with each in the place of those that it is made of."""
+    new = _write_all(directory.path, plan, manifest.features, listen)
+    done = replace(manifest, shards=_replaced(manifest.shards, list(plan.values()), new))
+    if done.fingerprint != manifest.fingerprint:
+        raise DatasetError(f"{directory.final}: the merged shards have other rows; nothing was changed")
+    return done
 
 
 def _write_all(directory: Path, plan: Mapping[str, ShardRun], n_features: int, listen: Listener) -> list[ShardInfo]:

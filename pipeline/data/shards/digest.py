@@ -85,6 +85,12 @@ def join_digests(parts: list[tuple[Lanes, int]]) -> Lanes:
     return reduce(append, parts, (0, 0))
 
 
+def without_first(whole: Lanes, first: Lanes, rows: int) -> Lanes:
+    """Return the digest of the last ``rows`` rows of a whole, given that of those before them."""
+    one, other = ((a - b * pow(base, rows, _WORD)) % _WORD for a, b, base in zip(whole, first, _BASES, strict=True))
+    return one, other
+
+
 def fingerprint(parts: list[tuple[Lanes, int]], n_features: int) -> str:
     """Return the fingerprint of a whole data set."""
     first, second = join_digests(parts)

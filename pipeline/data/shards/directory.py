@@ -34,6 +34,7 @@ class OpenDirectory:
     def __init__(self, path: Path, final: Path, old: Manifest | None = None, replaces: bool = False) -> None:
         self.path, self.final, self.old, self.replaces = path, final, old, replaces
         self.finished = False
+        self.lets_go = False  # whether shards leave with this change
 
     def name_of(self, number: int) -> str:
         """Return the name of a new shard; they are numbered from 0, after all that there were."""
@@ -47,6 +48,7 @@ class OpenDirectory:
         """Make the data set visible, all at once."""
         if self.old is not None:
             gone = {shard.name for shard in self.old.shards} - {shard.name for shard in manifest.shards}
+            self.lets_go = bool(gone)
             if gone:
                 write_journal(self.path, self.old.next_number, gone)
             if manifest.next_number < self.old.next_number:

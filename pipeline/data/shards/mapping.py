@@ -39,6 +39,10 @@ class AlteredError(DatasetError):
     """A shard whose checksum differs from the manifest's."""
 
 
+class GoneError(DatasetError):
+    """A shard that was there when the data set was opened."""
+
+
 def wants_checksums() -> bool:
     """Whether a run compares the checksum of every shard that it reads; decided where the data set is opened."""
     return os.environ.get(VARIABLE, "1") != "0"
@@ -59,7 +63,7 @@ def read_shard(path: str, n_features: int, sha256: str = "", used: bool = False)
         return _kept_map(path, n_features, identity)
     except FileNotFoundError as error:
         problem = "the shard is gone: the data set was changed since it was opened"
-        raise DatasetError(f"{path}: {problem}; run again") from error
+        raise GoneError(f"{path}: {problem}; run again") from error
     except (OSError, pa.ArrowException, LookupError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise DatasetError(f"{path}: the shard cannot be read ({reason}); ingest it again") from error

@@ -34,6 +34,19 @@ class Rows:
         """Number of stored values."""
         return self.indices.size
 
+    def part(self, start: int, stop: int) -> Rows:
+        """Return rows [start, stop); all but ``indptr`` are views."""
+        first, last = (int(self.indptr[row]) for row in (start, stop))
+        return Rows(
+            indptr=self.indptr[start : stop + 1] - np.int32(first),
+            indices=self.indices[first:last],
+            values=self.values[first:last],
+            labels=self.labels[start:stop],
+            costs=self.costs[start:stop],
+            norms=self.norms[start:stop],
+            n_features=self.n_features,
+        )
+
     def csr(self) -> sp.csr_array:
         """Return x as a SciPy matrix that shares these arrays."""
         return sp.csr_array((self.values, self.indices, self.indptr), shape=(self.n_rows, self.n_features), copy=False)

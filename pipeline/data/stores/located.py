@@ -18,7 +18,7 @@ from pipeline.redact import redacted
 
 T = TypeVar("T")
 
-PIECE = 16 << 20
+PIECE = 16 << 20  # bytes a request: few requests, little memory
 PAUSES = (1.0, 4.0)  # seconds before the second and the last attempt
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, ImportError, ValueError)
 _KEYS = "check the credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws, on every machine"

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.data.registry.fetch import cache_directory
+from pipeline.data.cache import cache_directory
 from pipeline.data.shards.mapping import forget_maps
 from pipeline.data.stores.located import RemoteStore
 from pipeline.errors import DatasetError, SpecError
@@ -26,7 +26,7 @@ from pipeline.files import one_line, private_folder, waiting_for
 from pipeline.sizes import bytes_of
 
 SIZE_VARIABLE = "SVMSIEVE_CACHE_SIZE"
-DEFAULT_SHARE = 0.9
+DEFAULT_SHARE = 0.9  # of what is free on the disk
 _DEAD = 3600.0  # seconds without a byte: the process that wrote this part is gone
 _REMEDY = f"make room, or name another folder in SVMSIEVE_CACHE or another size in {SIZE_VARIABLE}"
 _ATTEMPTS = 2  # at a download that arrives whole and is not what it should be

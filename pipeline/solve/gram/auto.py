@@ -4,8 +4,8 @@ projected is quicker by far where Q is far from singular (dna at a gamma of 10/d
 each a system of a thousand rows) and of no use where it is not (satimage at 1/d: nine steps of a path in ten end at
 a t of 0.02 or less). So it goes first unless more than two in five of the rows that can move start from a bound: these
 are rows about to change sides, the systems are then large, and its steps are cut short. And it hands over as soon as
-a step is cut to a twentieth, or after 15 rounds. Where newton stalls, at the rounding of sigma (1 - f), projected finishes:
-its alpha is that of a linear system.
+a step is cut to a twentieth, or after 15 rounds. Where newton stalls, at the rounding of sigma (1 - f), projected
+finishes: its alpha is that of a linear system.
 
 CPU seconds of whole paths (C times 1.05 a step, relative gap 1e-5): this choice, newton alone
     bcd 10/d 0.10, 0.22; digit1 10/d 0.28, 0.45; dna 1/d 1.2, 1.8; dna 10/d 3.1, 10.6; others equal to within noise.

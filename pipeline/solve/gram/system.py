@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.blas import dposv
 from pipeline.solve.gram.kernels import Square, block
 
 REPAIRS = (0.0, 1e-13, 1e-11, 1e-9, 1e-7)  # of the mean diagonal: rounding is worth about 1e-16 a row
@@ -25,14 +26,12 @@ def solve_block(square: Square, rows: np.ndarray, diagonal: float, right: np.nda
 
     The result is a direction for a line search, so that a ridge costs rounds, not correctness.
     """
-    from scipy.linalg.lapack import dposv  # noqa: PLC0415 - slow to import, and few runs solve a system
-
     matrix = np.empty((rows.size, rows.size))
     where = np.diag_indices_from(matrix)
     for repair in REPAIRS:
         block(square, rows, matrix)
         matrix[where] += diagonal + repair * matrix[where].mean()
-        _, found, trouble = dposv(matrix.T, right, lower=0, overwrite_a=1)
+        _, found, trouble = dposv()(matrix.T, right, lower=0, overwrite_a=1)
         if not trouble:
             return np.asarray(found)
     return np.full(right.size, np.nan)
