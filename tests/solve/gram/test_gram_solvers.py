@@ -243,8 +243,9 @@ def test_the_search_finds_the_best_point_of_the_clipped_ray(seed, n):
     step, gradient = rng.standard_normal(n), problem.margins(alpha) - 1
     t, gain = clipped_search(problem.square, np.arange(n), step, alpha, u, gradient)
     at = lambda t: dual(problem, np.clip(alpha + t * step, 0, u)) - dual(problem, alpha)  # noqa: E731
-    assert gain == pytest.approx(at(t), abs=1e-11)
-    assert gain >= max(at(s) for s in np.linspace(0, 1, 201)) - 1e-11
+    rounding = 1e-11 * (1 + t * t)  # a row that hardly moves reaches its bound at a large t
+    assert gain == pytest.approx(at(t), abs=rounding)
+    assert gain >= max(at(s) for s in np.linspace(0, 1, 201)) - rounding
 
 
 class TestLibsvm:
