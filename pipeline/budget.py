@@ -37,10 +37,10 @@ SHARE_OF_MACHINE = 0.5  # the default budget: the other half is the page cache's
 SHARE_FOR_ROW_ARRAYS = 0.1  # of the budget: more of them go to scratch files, and the working set gets their room
 SHARE_FOR_WORKERS = 0.2  # of what is left: the same share whatever the workers are, so that steps do not depend on them
 # With a kernel, counted in the code:
-KERNEL_ROW_BYTES = 190  # facts 39, two points with their pairs 100, sums under way 32, margins before and expected 16
-KERNEL_MASKS = 40  # of them in memory at once while the others are in scratch files: coefficients of two sums, masks
-PASSING_BYTES = 8 * 64 + 64  # a row of a shard at work: a block of columns that is not kept, and its sums
-GATHERED = 100_000_000  # the rows of the columns of one pass, twice while they are laid out
+KERNEL_ROW_BYTES = 300  # facts 39, two points with their pairs 150, sums under way 90, margins before and expected 16
+KERNEL_MASKS = 60  # of them in memory at once while the others are in scratch files: coefficients of four sums, masks
+PASSING, PASSING_ROW_BYTES = 9_000_000, 128  # a worker's block of columns that are not kept; four sums, two at a time
+GATHERED = 40_000_000  # the rows of the columns of one pass, and a block of them laid out
 GRAM_COPIES = 5  # the working rows' Gram matrix in slots, in order, its factor, and the solver's part of it
 # and plain choices:
 LEAST_WORKING_ROWS, MOST_WORKING_ROWS = 300, 3000  # more take longer to solve for than to ask for later
@@ -120,18 +120,22 @@ Budget = Projection | KernelProjection
 def project_kernel(
     n_rows: int, n_features: int, rows_a_shard: int, budget: int, workers: int, in_process: bool
 ) -> KernelProjection:
-    """Divide a budget, or say with both numbers that the job cannot fit; ``rows_a_shard`` is that of the largest."""
+    """Divide a budget, or say with both numbers that the job cannot fit; ``rows_a_shard`` is that of the largest.
+
+    As for linear runs, the working set and the columns do not depend on the workers.
+    """
     scratch = KERNEL_ROW_BYTES * n_rows > SHARE_FOR_ROW_ARRAYS * budget
     rows = (KERNEL_MASKS if scratch else KERNEL_ROW_BYTES) * n_rows
-    passing = (PASSING_BYTES * rows_a_shard + 4 * n_features + GATHERED) * (workers if in_process else 1)
-    fixed = BASE + rows + 8 * n_features + passing
-    least = fixed + GRAM_COPIES * 8 * LEAST_WORKING_ROWS**2
+    fixed = BASE + rows + 8 * n_features + GATHERED
+    passing = (PASSING + PASSING_ROW_BYTES * rows_a_shard + 4 * n_features) * (workers if in_process else 1)
+    gram = GRAM_COPIES * 8 * LEAST_WORKING_ROWS**2
+    least = fixed + int(max(passing / SHARE_FOR_WORKERS, gram / (1 - SHARE_FOR_WORKERS)))
     if budget < least:
         raise BudgetError(
             f"{n_rows:,} rows with a kernel need at least {least / 1e6:,.0f} MB, but the budget is "
             f"{budget / 1e6:,.0f} MB; raise --memory, or ingest into smaller shards (--rows-per-shard)"
         )
-    room = budget - fixed
+    room = int((budget - fixed) * (1 - SHARE_FOR_WORKERS))
     most = int((SHARE_FOR_GRAM * room / (GRAM_COPIES * 8)) ** 0.5)
     working = max(LEAST_WORKING_ROWS, min(MOST_WORKING_ROWS, most))
     return KernelProjection(budget, scratch, working, max(0, room - GRAM_COPIES * 8 * working**2))

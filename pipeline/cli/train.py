@@ -10,6 +10,7 @@ import click
 from pipeline.cli.options import Local, Size, quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.path import opened, show_run, trained, training_options
 from pipeline.cli.progress import progress
+from pipeline.errors import RunError
 from pipeline.spec import RULES
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def train_command(
     """Train the SVM at one C, to a certificate over all rows.
 
     A reference gives the start and the ball that screens rows before any training. It may come from data that have
-    changed since (rows appended, costs changed): the ball stays valid.
+    changed since (rows appended, costs changed): the ball stays valid. The kernel is the reference's unless --kernel
+    says otherwise, and must be the same.
     """
     run = trained(data, out, quiet, options, (_nearest(reference, c),) if reference else (), grid=(c,))
     show_run(run, as_json)
@@ -70,7 +72,7 @@ def screen_command(
     """Prove for each row, before training at C, whether it can matter.
 
     Verdicts: 0 KEEP (undecided), 1 ZERO (outside the margin at the optimum, alpha = 0), 2 UPPER (inside, alpha at its
-    bound); lower and upper bound the row's margin at the optimum.
+    bound); lower and upper bound the row's margin at the optimum. The kernel is that of the reference.
     """
     from pipeline.engine.engine import Engine
     from pipeline.maths.verdicts import KEEP, UPPER, ZERO
@@ -78,6 +80,9 @@ def screen_command(
     from pipeline.use.survivors import survivors_to
 
     step, rule = _nearest(reference, c), options["rule"]
+    if keep_out and step.spec.kernel != "linear":
+        what = f"{reference}: the folded row of kernel {step.spec.kernel} is no row of features"
+        raise RunError(f"{what}; leave --keep-out away, and take the undecided rows from the verdicts")
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
         source = opened(data, options, listen)
         found = screening(engine, source, step, c, rule, options["memory"])

@@ -52,11 +52,11 @@ class Binned:
     def __init__(self, bins: Bins, first: np.ndarray, second: np.ndarray) -> None:
         self.bins, self.first, self.second = bins, first, second
 
-    def add(self, part: slice, first: np.ndarray, second: np.ndarray) -> None:
+    def add(self, rows: slice | np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
         """Add the bins of some rows, made with the same numbers: exact."""
-        self.first[part] += first
-        self.second[part] += second
+        self.first[rows] += first
+        self.second[rows] += second
 
-    def values(self, part: slice) -> np.ndarray:
+    def values(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return the sums of some rows, rounded once."""
-        return self.first[part] + self.second[part]
+        return self.first[rows] + self.second[rows]

@@ -6,18 +6,23 @@ linear one, and nothing to distances. With rows z_i = y_i Phi(x_i)
     Q_ij = z_i . z_j = y_i y_j K(x_i, x_j),    |z_i|^2 = K(x_i, x_i) = 1 + B^2 = kappa^2.
 
 Rounding. u = 2^-53; rows have at most L nonzeros. The squares and the product in |x_i|^2 + |x_j|^2 - 2 x_i . x_j are
-sums of at most L terms, so the distance is off by at most (L + 6) u (|x_i| + |x_j|)^2, and exp(-t) by no more than
-twice what t is (by e - 1 times that up to 1, and never by more than 1); the exponent's own rounding is worth
-u t exp(-t) <= u/e, the exponential's 4 u (``kernel_values``), adding B^2 one more. So, as (a + b)^2 <= 2 a^2 + 2 b^2,
+sums of at most L terms, so the distance is off by at most (L + 6) u (|x_i| + |x_j|)^2. As (a + b)^2 <= 2 a^2 + 2 b^2,
+exp(-t), t being gamma times it, is off by a factor between exp(-o) and exp(o) with
 
-    |computed K_ij - K_ij| <= u [4 gamma (L + 6) (|x_i|^2 + |x_j|^2) + 8 kappa^2],
+    o = 2 gamma (L + 6) u (|x_i|^2 + |x_j|^2).
 
-and a sum over columns, sum_j a_j K_ij with S = sum |a_j| and T = sum |a_j| |x_j|^2, by at most
+The exponent's own rounding is worth u t exp(-t) <= u/e, the exponential's 4 u (``kernel_values``), adding B^2 one more.
+So, o being below 1/2 (else nothing is known),
 
-    u [4 gamma (L + 6) (|x_i|^2 S + T) + 24 kappa^2 S],
+    |computed K_ij - K_ij| <= 2 o (K_ij - B^2) + 8 u kappa^2,
 
-products and the last additions included; adding up itself loses nothing (``binned``). It is sum alpha that governs a
-certificate's rounding, not |w|.
+and a sum over columns, A_i = sum_j a_j K_ij with a_j >= 0, S = sum a_j and R = max |x_j|, by at most
+
+    u [4 gamma (L + 6) (|x_i|^2 + R^2) (A_i - a_i - B^2 S) + 24 kappa^2 S],
+
+products and the last additions included; adding up itself loses nothing (``binned``), and a row is at a distance of 0
+from itself, exactly. K_ij and A_i may be the computed ones. Features that were not scaled do no harm where what is far
+away is far; it is sum alpha that governs a certificate's rounding, not |w|.
 """
 
 from __future__ import annotations
@@ -57,26 +62,27 @@ class Rbf:
 
 @dataclass(frozen=True)
 class SumError:
-    """Bounds the error of sums over columns with coefficients a_j: ``total`` = S, ``reach`` = T.
-
-    ``steep`` is 4 gamma (L + 6), ``square`` kappa^2.
-    """
+    """Bounds the errors of sums over columns: ``steep`` is 4 gamma (L + 6), ``far`` R^2, ``shift`` B^2."""
 
     steep: float
-    square: float
-    total: float
-    reach: float
+    far: float
+    shift: float
 
-    def of_rows(self, squares: np.ndarray) -> np.ndarray:
-        """Bound |computed - exact| of sum_j a_j K_ij for rows of these |x_i|^2."""
-        return (self.steep * (squares * self.total + self.reach) + 24 * self.square * self.total) * (UNIT * SAFE)
+    @property
+    def is_known(self) -> bool:
+        """Whether o is below 1/2 for all rows."""
+        return 2 * self.steep * self.far * UNIT * SAFE < 1.0
 
-    def of_product(self, other: SumError) -> float:
-        """Bound the error of sum_i b_i (sum_j a_j K_ij), where b is the ``other`` one's coefficients."""
-        far = other.reach * self.total + other.total * self.reach
-        return (self.steep * far + 24 * self.square * self.total * other.total) * (UNIT * SAFE)
+    def __call__(self, squares: np.ndarray, sums: np.ndarray, own: np.ndarray | float, total: float) -> np.ndarray:
+        """Bound |computed - exact| of the sums A_i of rows with these |x_i|^2, where the coefficients add up to S.
+
+        ``own`` are the rows' own coefficients a_i among them.
+        """
+        off = self.steep * (squares + self.far) * (UNIT * SAFE)  # 2 o
+        others = np.maximum(sums - own - self.shift * total, 0.0) + 8 * UNIT * sums
+        return off * (1 + off) * others + 24 * (1.0 + self.shift) * total * (UNIT * SAFE)
 
 
-def steepness(kernel: Rbf, longest: int) -> float:
-    """Return 4 gamma (L + 6) for rows of at most ``longest`` nonzeros."""
-    return 4 * kernel.gamma * (longest + 6)
+def sum_error(kernel: Rbf, longest: int, far: float) -> SumError:
+    """Return the bound for rows of at most ``longest`` nonzeros and of squares up to ``far``."""
+    return SumError(4 * kernel.gamma * (longest + 6), far, kernel.shift)

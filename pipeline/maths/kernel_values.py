@@ -13,12 +13,15 @@ the machine's vectors, nor on its library of functions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from pipeline.jit import alike, kernel
 from pipeline.maths.kernel import Rbf
 
 BLOCK = 64  # columns at a time: 8 cache lines of products a row
+DENSE_CELLS = 4_000_000  # of a block, at most, if it is of more than one column
 TILE = 512  # rows at a time: distances and exponentials of a column stay in the first cache
 _LOG2E, _MAGIC = 1.4426950408889634, 6755399441055744.0  # 1.5 2^52: adding it rounds to a whole number
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # 33 bits, so that k times it is exact
@@ -140,18 +143,32 @@ def kernel_columns(
     slots: np.ndarray,
 ) -> None:
     """Write K(x_i, x_j) of all rows (indptr, indices, values; |x_i|^2) and the ``wanted`` columns to out[slots]."""
+    if not wanted.size:
+        return
     given = tuple(alike(*rows))
     place = np.full(n_features, -1, np.int32)
     nothing = np.empty((0, 0))
-    for first in range(0, wanted.size, BLOCK):
-        some = wanted[first : first + BLOCK]
+    for first, stop in _blocks(np.diff(columns.indptr)[wanted]):
+        some = wanted[first:stop]
         part = _taken(columns, some)
         count = _lay_out(*part, 0, some.size, place, nothing)
         dense = np.zeros((count, some.size))
         _lay_out(*part, 0, some.size, place, dense)
         shape = kernel.gamma, kernel.shift
-        _block(given, squares, place, dense, columns.squares[some], shape, out, slots[first : first + BLOCK])
+        _block(given, squares, place, dense, columns.squares[some], shape, out, slots[first:stop])
         _clear(part[0], part[1], 0, some.size, place)
+
+
+def _blocks(lengths: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Cut columns of these lengths into blocks: fewer at a time where laid out densely they would take much memory."""
+    first, cells = 0, 0
+    for stop, length in enumerate(lengths.tolist(), start=1):
+        cells += length
+        following = int(lengths[stop]) if stop < lengths.size else 0
+        size = stop - first
+        if size == BLOCK or stop == lengths.size or (cells + following) * (size + 1) > DENSE_CELLS:
+            yield first, stop
+            first, cells = stop, 0
 
 
 def _taken(columns: Columns, some: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -23,18 +23,21 @@ from pipeline.passes.gather import gather, picked
 from pipeline.passes.products import window_of
 
 AT_ONCE = 4096  # columns a pass: their rows are gathered, and travel; fewer where they are long
-NONZEROS_AT_ONCE = 4_000_000  # of them
+NONZEROS_AT_ONCE = 1_000_000  # of them
+ROWS_AT_ONCE = 1 << 14  # of a shard, with columns that are not kept: a block of them is 8 MB
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What a pass is asked for: columns by number with their rows, and the coefficients and bins of each sum.
+    """What a pass is asked for: columns by number, and the coefficients and bins of each sum.
 
-    ``capacity`` columns of a shard may be kept for ``run``; none for sums over ``awake`` rows only.
+    ``columns`` are the rows of those that are ``given``; others are kept. ``capacity`` columns of a shard may be kept
+    for ``run``; none for sums over ``awake`` rows only.
     """
 
     kernel: Rbf
     numbers: np.ndarray
+    given: np.ndarray
     columns: Columns
     coefficients: tuple[np.ndarray, ...]
     bins: tuple[Bins, ...]
@@ -44,7 +47,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Wanted:
-    """One sum: coefficients y_j a_j by row (most of them 0), added to ``into``."""
+    """One sum: coefficients by row (most of them 0), added to ``into``."""
 
     coefficients: np.ndarray
     into: Binned
@@ -59,6 +62,9 @@ class KernelPasses:
         self.engine, self.data, self.kernel = engine, data, kernel
         self.lengths, self.wide, self.run, self.capacity = lengths, wide, run, capacity
         self.passes = self.values = 0
+        # Columns that every shard keeps: here, where none is ever thrown out nor lost
+        self.made = np.zeros(data.n_rows, np.bool_)
+        self.keeps_all = engine.backend.in_process and capacity >= data.n_rows
 
     def add(self, wanted: Sequence[Wanted], awake: np.ndarray | None = None) -> None:
         """Add the sums for all rows, or for those that are ``awake``; some columns a pass."""
@@ -81,12 +87,14 @@ class KernelPasses:
         return np.split(numbers, np.flatnonzero(np.diff(ends)) + 1) if numbers.size else []
 
     def _pass(self, numbers: np.ndarray, wanted: Sequence[Wanted], awake: np.ndarray | None) -> None:
+        given = numbers[~self.made[numbers]]
         mask = np.zeros(self.data.n_rows, np.bool_)
-        mask[numbers] = True
+        mask[given] = True
         found = gather(self.engine, self.data, mask, self.lengths, self.wide).x
         sums = Sums(
             self.kernel,
             numbers,
+            given,
             Columns(found.indptr, found.indices, found.data),
             tuple(each.coefficients[numbers] for each in wanted),
             tuple(each.into.bins for each in wanted),
@@ -101,11 +109,11 @@ class KernelPasses:
                 for each, (first, second) in zip(wanted, parts, strict=True):
                     each.into.add(part, first, second)
                 row, self.values = part.stop, self.values + made
+            self.made[given] = self.keeps_all
         else:
             for parts, made, rows in self.engine.stream(_awake_sums, shards, sums, awake, window=window):
                 for each, (first, second) in zip(wanted, parts, strict=True):
-                    each.into.first[rows] += first
-                    each.into.second[rows] += second
+                    each.into.add(rows, first, second)
                 self.values += made
         self.passes += 1
 
@@ -139,17 +147,22 @@ def _sums_of(rows: Rows, kept: ShardColumns, sums: Sums) -> tuple[Parts, int]:
     missing = np.flatnonzero(slots < 0)
     room = kept.make_room(sums.numbers[missing])
     stored = missing[: room.size]
-    kernel_columns(sums.kernel, matrix, squares, rows.n_features, sums.columns, stored, kept.values, room)
+    of_given = np.searchsorted(sums.given, sums.numbers)  # where the rows of columns stand
+    kernel_columns(sums.kernel, matrix, squares, rows.n_features, sums.columns, of_given[stored], kept.values, room)
     slots[stored] = room
     totals = [(np.zeros(n), np.zeros(n)) for _ in sums.coefficients]
     _add(kept.values, np.flatnonzero(slots >= 0), slots, sums, totals)
     rest = missing[room.size :]
-    passing, slots = np.empty((min(BLOCK, rest.size), n)), slots.copy()
-    for first in range(0, rest.size, BLOCK):
-        some = rest[first : first + BLOCK]
-        slots[some] = np.arange(some.size)
-        kernel_columns(sums.kernel, matrix, squares, rows.n_features, sums.columns, some, passing, slots[some])
-        _add(passing, some, slots, sums, totals)
+    passing = np.empty((min(BLOCK, rest.size), min(n, ROWS_AT_ONCE)))
+    for start in range(0, n, ROWS_AT_ONCE):
+        stop = min(n, start + ROWS_AT_ONCE)
+        tile, part = (rows.indptr[start : stop + 1], rows.indices, rows.values), squares[start:stop]
+        some_totals = [(first[start:stop], second[start:stop]) for first, second in totals]
+        for first in range(0, rest.size, BLOCK):
+            some = rest[first : first + BLOCK]
+            slots[some] = np.arange(some.size)
+            kernel_columns(sums.kernel, tile, part, rows.n_features, sums.columns, of_given[some], passing, slots[some])
+            _add(passing, some, slots, sums, some_totals)
     return totals, missing.size * n
 
 

@@ -67,12 +67,13 @@ class KernelSpace:
 
     def c_min(self) -> float:
         """Return 1/max (Q c)_i."""
-        rows, found = self.state, self._every_row().g
-        products = rows.empty()
+        rows, found, certifier = self.state, self._every_row().g, self.certifier
+        products, doubt, total = rows.empty(), 0.0, float(rows.costs.sum())
         for part in rows.chunks():
-            products[part] = rows.labels[part] * found.values(part)
-        doubt = self.certifier.error(rows.costs).of_rows(self.certifier.squares).max(initial=0.0)
-        return c_min(products[rows.costs > 0], float(doubt))
+            products[part] = rows.labels[part] * found.difference(part)
+            errors = certifier.error(certifier.squares[part], found.total(part), rows.costs[part], total)
+            doubt = max(doubt, float(errors.max(initial=0.0)))
+        return c_min(products[rows.costs > 0], doubt)
 
     def _every_row(self) -> Signed:
         """Return g of all rows that are trained on, which is f/C below C_min."""

@@ -24,37 +24,40 @@ from fractions import Fraction
 
 import numpy as np
 
+from pipeline.errors import SpecError
 from pipeline.maths.ball import Span
-from pipeline.maths.binned import Binned, bins_for
+from pipeline.maths.binned import bins_for
 from pipeline.maths.certificate import NO_ROWS, Sums, certify, sums_of
 from pipeline.maths.certified_pair import CertifiedPair, unit_of
-from pipeline.maths.kernel import Rbf, SumError, steepness
+from pipeline.maths.kernel import Rbf, sum_error
 from pipeline.maths.rounding import UNIT, dot_error, inner, nearest
 from pipeline.maths.rules import rule_named
-from pipeline.passes.kernel_sums import KernelPasses, Wanted
+from pipeline.passes.kernel_sums import KernelPasses
+from pipeline.path.kernel_sides import Sides
 from pipeline.path.point import SAFE, CertifiedPoint
 from pipeline.working.state import RowState
 
 LEAST_NORM = 1e-150  # that |w| is bounded by, so that errors which are relative to it are numbers
-
-
-@dataclass(frozen=True)
-class Signed:
-    """The rows at their bound, and g = Q (c s), labels of the rows left out; where it was certified, ``at`` that."""
-
-    signs: np.ndarray
-    g: Binned
-    at: Known | None = None
+Doubted = tuple[Fraction, float]  # a number, and how far it may be off
 
 
 @dataclass(frozen=True)
 class Known:
-    """All rows' margins at a point, |w|^2 and |v|^2/C^2 there, each with what it may be off, and alpha's sums."""
+    """All rows' margins at a point with their errors, and |w|^2 and |v|^2/C^2 there."""
 
     margins: np.ndarray
-    w_square: tuple[Fraction, float]
-    v_square: tuple[Fraction, float]
-    error: SumError
+    errors: np.ndarray
+    w_square: Doubted
+    v_square: Doubted
+
+
+@dataclass(frozen=True)
+class Signed:
+    """The rows at their bound, and g = Q (c s) but for the rows' labels; where it was certified, ``at`` that."""
+
+    signs: np.ndarray
+    g: Sides
+    at: Known | None = None
 
 
 @dataclass(frozen=True)
@@ -79,34 +82,42 @@ class KernelPair:
 
 @dataclass(frozen=True)
 class KernelPoint(CertifiedPoint):
-    """A certified pair; ``errors`` bound those of the products with w, and with v where there is one.
+    """A certified pair; ``errors`` bound those of the rows' products with w, and with v where there is one."""
 
-    Where not all rows' products were made, ``blur`` bounds how far the others' are off beside that.
-    """
-
-    errors: tuple[SumError, ...]
-    squares: np.ndarray
+    errors: tuple[np.ndarray, ...]
     norm: float
-    blur: np.ndarray | None = None
 
     def terms(self, part: slice) -> np.ndarray:
         """Return of how many terms a dot product is that is as inexact as some rows' products."""
         span = self.reference.span
-        sizes = [size * span.unit for size in span.norms]
-        found = terms_of(self.errors, sizes, self.squares[part], self.norm)
-        if self.blur is not None:
-            found += self.blur[part] / (UNIT * self.norm * sizes[0]) if sizes[0] > 0.0 else math.inf
-        return found
+        found = [
+            terms_of(error[part], self.norm, size * span.unit)
+            for error, size in zip(self.errors, span.norms, strict=True)
+        ]
+        return np.maximum(*found) if len(found) == 2 else found[0]
 
 
-def terms_of(errors: tuple[SumError, ...], sizes: list[float], squares: np.ndarray, norm: float) -> np.ndarray:
-    """Return k such that k u |z_i| |v| is at least the error of z_i . v, for every one of some vectors v."""
-    most = np.zeros(squares.size)
-    for error, size in zip(errors, sizes, strict=True):
-        if error.total > 0.0:
-            scale = UNIT * norm * size
-            np.maximum(most, error.of_rows(squares) / scale if scale > 0.0 else math.inf, out=most)
-    return most
+def terms_of(errors: np.ndarray, norm: float, size: float) -> np.ndarray:
+    """Return k such that k u |z_i| |v| is the error of z_i . v, for rows of this norm and a vector of this size."""
+    scale = UNIT * norm * size
+    return errors / scale if scale > 0.0 else np.where(errors > 0.0, math.inf, 0.0)
+
+
+def doubted(x: np.ndarray, y: np.ndarray, error: float) -> Doubted:
+    """Return x . y, and how far it may be off where y being off is worth ``error``."""
+    size = float(np.linalg.norm(x)) * float(np.linalg.norm(y))
+    return inner(x, y, size), (error + (dot_error(x.size) + 4 * UNIT) * size) * SAFE
+
+
+def bounds_of(square: Doubted) -> tuple[Fraction, Fraction]:
+    """Return bounds of a number that is at least 0."""
+    low, high = (square[0] + sign * Fraction(square[1]) for sign in (-1, 1))
+    return max(Fraction(0), low), max(Fraction(0), high)
+
+
+def norm_above(square: Fraction) -> float:
+    """Return an upper bound of a norm, given that of its square."""
+    return max(math.sqrt(nearest(square)) * SAFE, LEAST_NORM)
 
 
 class KernelCertifier:
@@ -115,141 +126,110 @@ class KernelCertifier:
     def __init__(self, passes: KernelPasses, state: RowState, squares: np.ndarray, kernel: Rbf, rule: str) -> None:
         self.passes, self.state, self.squares, self.kernel = passes, state, squares, kernel
         self.with_signs = rule_named(rule).needs_signs
-        self.steep = steepness(kernel, int(state.lengths.max(initial=0)))
+        longest, far = int(state.lengths.max(initial=0)), float(squares.max(initial=0.0))
+        self.error = sum_error(kernel, longest, far)
+        if not self.error.is_known:
+            raise SpecError(
+                f"float64 cannot tell distances of rows of length {math.sqrt(far):.3g} at gamma = {kernel.gamma:g}; "
+                "scale the features, for example to [-1, 1], or use a smaller gamma"
+            )
         self.bins = bins_for(float(state.costs.max(initial=0.0)) * kernel.square, state.n_rows)
 
     def signed(self, signs: np.ndarray) -> Signed:
         """Return g of some rows, from nothing."""
-        coefficients, g = self.coefficients(signs, None), self._nothing()
-        self.passes.add([Wanted(coefficients, g)])
+        g = Sides.empty(self.state, self.bins)
+        self.passes.add(g.wanted(self.state, np.where(signs, self.state.costs, 0.0)))
         return Signed(signs, g)
 
     def margins(self, alpha: np.ndarray) -> np.ndarray:
         """Return the margins at w = sum alpha_j z_j for any alpha >= 0."""
-        rows, f, signed = self.state, self.state.empty(), self.state.empty()
+        rows, f = self.state, self.state.empty()
+        h = self.begun(None, alpha)[1]
+        self.passes.add(h.wanted(rows, alpha))
         for part in rows.chunks():
-            signed[part] = alpha[part] * rows.labels[part]
-        _, h = self.begun(None, signed)
-        self.passes.add([Wanted(signed, h)])
-        for part in rows.chunks():
-            f[part] = rows.labels[part] * h.values(part)
+            f[part] = rows.labels[part] * h.difference(part)
         return f
-
-    def error(self, alpha: np.ndarray) -> SumError:
-        """Return what bounds the errors of sums with these coefficients, all >= 0."""
-        total = math.fsum(float(alpha[p].sum()) for p in self.state.chunks())
-        reach = math.fsum(float(alpha[p] @ self.squares[p]) for p in self.state.chunks())
-        return SumError(self.steep, self.kernel.square, total * SAFE, reach * SAFE)
 
     def point(self, c: float, pair: KernelPair) -> KernelPoint:
         """Certify a pair at C: the columns of the free rows, and of those that came to their bound or left it."""
         rows, alpha = self.state, pair.alpha
-        f, v, ours = self._products(c, pair)
-        at_bound = rows.empty()
+        ours, h = self._products(c, pair)
+        at_bound, (f, v, f_error, v_error) = rows.empty(), (rows.empty() for _ in range(4))
         for part in rows.chunks():
             at_bound[part] = np.where(ours.signs[part], alpha[part], 0.0)
-        errors = (self.error(alpha), self.error(at_bound))
-        (ww, wv, vv), doubts = self._inner(alpha, at_bound, f, v, errors)
-        between = max(Fraction(0), ww - Fraction(doubts[0])), ww + Fraction(doubts[0])
-        w_norm = max(math.sqrt(nearest(between[1])) * SAFE, LEAST_NORM)
-        sums = self._sums(c, f, alpha, errors[0], w_norm)
-        unit = unit_of(between[1] / 2 + Fraction(c) * sums.hinge)
-        found = certify(c, sums, between, 0.0)
-        squares = (between[1], max(Fraction(0), vv) + Fraction(doubts[2]))
-        span = _span(squares, wv, doubts, unit, self.with_signs)
-        w = (1.0, 0.0) if self.with_signs else (1.0,)
-        cost = self._cost(ours.signs) if self.with_signs else None
-        reference = CertifiedPair(c, sums, span, w, w, found, cost)
-        products, used = ((f, v), errors) if self.with_signs else ((f,), errors[:1])
-        known = Known(f, (ww, doubts[0]), (vv / Fraction(c) ** 2, doubts[2] / c / c), errors[0])
+        totals = [math.fsum(float(x[p].sum()) for p in rows.chunks()) * SAFE for x in (alpha, at_bound)]
+        for part in rows.chunks():
+            y, at, both = rows.labels[part], c * ours.g.difference(part), c * ours.g.total(part)
+            f[part], v[part] = y * (at + h.difference(part)), y * at
+            f_error[part] = self.error(self.squares[part], both + h.total(part), alpha[part], totals[0])
+            v_error[part] = self.error(self.squares[part], both, at_bound[part], totals[1])
+        ww, wv, vv = (
+            doubted(x, y, float(x @ error))
+            for x, y, error in ((alpha, f, f_error), (alpha, v, v_error), (at_bound, v, v_error))
+        )
+        known = Known(f, f_error, ww, (vv[0] / Fraction(c) ** 2, vv[1] / c / c * SAFE))
         owner = replace(pair, near=replace(ours, at=known), margins=f, awake=None)
-        return KernelPoint(c, owner, reference, products, rows, used, self.squares, self.kernel.norm)
+        between = bounds_of(ww)
+        sums = self._sums(c, f, alpha, f_error, norm_above(between[1]))
+        unit, found = unit_of(between[1] / 2 + Fraction(c) * sums.hinge), certify(c, sums, between, 0.0)
+        if not self.with_signs:
+            reference = CertifiedPair(c, sums, span_of(unit, ww), (1.0,), (1.0,), found)
+            return KernelPoint(c, owner, reference, (f,), rows, (f_error,), self.kernel.norm)
+        w, cost = (1.0, 0.0), math.fsum(math.fsum(rows.costs[p][ours.signs[p]]) for p in rows.chunks())
+        reference = CertifiedPair(c, sums, span_of(unit, ww, wv, vv), w, w, found, cost)
+        return KernelPoint(c, owner, reference, (f, v), rows, (f_error, v_error), self.kernel.norm)
 
-    def _products(self, c: float, pair: KernelPair) -> tuple[np.ndarray, np.ndarray, Signed]:
-        """Return f, C g (both with the rows' labels) and g itself."""
-        rows, (signs, free), near = self.state, self.split(c, pair.alpha), pair.near
+    def _sums(self, c: float, f: np.ndarray, alpha: np.ndarray, errors: np.ndarray, w_norm: float) -> Sums:
+        rows, sums = self.state, NO_ROWS
+        for part in rows.chunks():
+            terms = terms_of(errors[part], self.kernel.norm, w_norm)
+            sums += sums_of(c, f[part], alpha[part], rows.costs[part], rows.norms[part], terms, w_norm)
+        return replace(sums, rows=rows.trained)
+
+    def _products(self, c: float, pair: KernelPair) -> tuple[Signed, Sides]:
+        """Return g and h of all rows."""
+        (signs, free), near = self.split(c, pair.alpha), pair.near
         if near is not None and np.count_nonzero(signs != near.signs) > np.count_nonzero(signs):
             near = None  # so few rows are at their bound that their columns are fewer than the changes
         g, h = self.begun(near, free)
-        change = self.coefficients(signs, None if near is None else near.signs)
-        self.passes.add([Wanted(change, g), Wanted(free, h)])
-        f, v = rows.empty(), rows.empty()
-        for part in rows.chunks():
-            at = c * g.values(part)
-            f[part] = rows.labels[part] * (at + h.values(part))
-            v[part] = rows.labels[part] * at
-        return f, v, Signed(signs, g)
+        self.passes.add([*g.wanted(self.state, self.change(signs, near)), *h.wanted(self.state, free)])
+        return Signed(signs, g), h
 
     def split(self, c: float, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return which rows are at their bound, and y_i alpha_i of those inside their box."""
+        """Return which rows are at their bound, and alpha of those inside their box."""
         rows, signs, free = self.state, np.empty(self.state.n_rows, np.bool_), self.state.empty()
         for part in rows.chunks():
             u = c * rows.costs[part]
             signs[part] = (alpha[part] == u) & (u > 0.0)
-            free[part] = np.where(signs[part], 0.0, alpha[part] * rows.labels[part])
+            free[part] = np.where(signs[part], 0.0, alpha[part])
         return signs, free
 
-    def begun(self, near: Signed | None, free: np.ndarray) -> tuple[Binned, Binned]:
-        """Return bins to add g and h to: those of a point nearby, copied, or empty ones."""
-        h = Binned(bins_for(self._largest(free), self.state.n_rows), self.state.empty(), self.state.empty())
-        return self._nothing(near), h
+    def begun(self, near: Signed | None, free: np.ndarray) -> tuple[Sides, Sides]:
+        """Return sums to add g and h to: those of a point nearby, copied, or empty ones."""
+        largest = max((float(free[p].max(initial=0.0)) for p in self.state.chunks()), default=0.0)
+        h = Sides.empty(self.state, bins_for(largest * self.kernel.square, self.state.n_rows))
+        return Sides.empty(self.state, self.bins) if near is None else near.g.copied(self.state), h
 
-    def _nothing(self, near: Signed | None = None) -> Binned:
-        first, second = self.state.empty(), self.state.empty()
-        if near is not None:
-            first[:], second[:] = near.g.first, near.g.second
-        return Binned(self.bins, first, second)
-
-    def coefficients(self, signs: np.ndarray, before: np.ndarray | None) -> np.ndarray:
-        """Return y_j c_j for rows that came to their bound, minus that for those that left it."""
+    def change(self, signs: np.ndarray, near: Signed | None) -> np.ndarray:
+        """Return c_j for rows that came to their bound, -c_j for those that left it."""
         rows, found = self.state, self.state.empty()
         for part in rows.chunks():
             now = signs[part].astype(np.float64)
-            change = now if before is None else now - before[part]
-            found[part] = change * rows.labels[part] * rows.costs[part]
+            found[part] = (now if near is None else now - near.signs[part]) * rows.costs[part]
         return found
 
-    def _largest(self, coefficients: np.ndarray) -> float:
-        parts = (float(np.abs(coefficients[p]).max(initial=0.0)) for p in self.state.chunks())
-        return max(parts, default=0.0) * self.kernel.square
 
-    def _cost(self, signs: np.ndarray) -> float:
-        parts = (math.fsum(self.state.costs[p][signs[p]]) for p in self.state.chunks())
-        return math.fsum(parts)
-
-    def _inner(
-        self, alpha: np.ndarray, at_bound: np.ndarray, f: np.ndarray, v: np.ndarray, errors: tuple[SumError, SumError]
-    ) -> tuple[tuple[Fraction, Fraction, Fraction], tuple[float, float, float]]:
-        """Return |w|^2, w . v, |v|^2 and how far each may be off."""
-        pairs = ((alpha, f, 0, 0), (alpha, v, 0, 1), (at_bound, v, 1, 1))
-        found, doubts = [], []
-        for x, y, left, right in pairs:
-            size = float(np.linalg.norm(x)) * float(np.linalg.norm(y))
-            found.append(inner(x, y, size))
-            doubts.append((errors[right].of_product(errors[left]) + dot_error(x.size) * size) * SAFE)
-        return (found[0], found[1], found[2]), (doubts[0], doubts[1], doubts[2])
-
-    def _sums(self, c: float, f: np.ndarray, alpha: np.ndarray, error: SumError, w_norm: float) -> Sums:
-        rows, sums = self.state, NO_ROWS
-        for part in rows.chunks():
-            terms = terms_of((error,), [w_norm], self.squares[part], self.kernel.norm)
-            about = alpha[part], rows.costs[part], rows.norms[part], terms
-            sums += sums_of(c, f[part], *about, w_norm)
-        return replace(sums, rows=rows.trained)
-
-
-def _span(
-    squares: tuple[Fraction, Fraction], cross: Fraction, doubts: tuple[float, ...], unit: float, with_signs: bool
-) -> Span:
-    """Return the span of w, or of w and v, in units; squares come as upper bounds."""
+def span_of(unit: float, ww: Doubted, wv: Doubted | None = None, vv: Doubted | None = None) -> Span:
+    """Return the span of w, or of w and v, in units; squares become upper bounds."""
     energy = Fraction(unit) ** 2
-    ww, wv, vv = (nearest(x / energy) for x in (squares[0], cross, squares[1]))
-    sizes = math.sqrt(ww), math.sqrt(vv)
-    shares = [_share(doubts[0], energy, ww)]
-    if not with_signs:
-        return Span(((ww,),), (0.0,), unit, 2 * shares[0])
-    shares += [_share(doubts[1], energy, sizes[0] * sizes[1]), _share(doubts[2], energy, vv)]
-    return Span(((ww, wv), (wv, vv)), (0.0, 0.0), unit, 2 * max(shares))
+    squares = [nearest((max(Fraction(0), x[0]) + Fraction(x[1])) / energy) for x in (ww, vv) if x is not None]
+    sizes = [math.sqrt(square) for square in squares]
+    shares = [_share(ww[1], energy, squares[0])]
+    if wv is None or vv is None:
+        return Span(((squares[0],),), (0.0,), unit, 2 * shares[0])
+    shares += [_share(wv[1], energy, sizes[0] * sizes[1]), _share(vv[1], energy, squares[1])]
+    cross = nearest(wv[0] / energy)
+    return Span(((squares[0], cross), (cross, squares[1])), (0.0, 0.0), unit, 2 * max(shares))
 
 
 def _share(doubt: float, energy: Fraction, size: float) -> float:

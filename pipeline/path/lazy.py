@@ -27,14 +27,23 @@ from fractions import Fraction
 
 import numpy as np
 
-from pipeline.maths.ball import Span
-from pipeline.maths.binned import Binned
 from pipeline.maths.certificate import Sums, certify, sums_of
 from pipeline.maths.certified_pair import CertifiedPair, unit_of
-from pipeline.maths.kernel import SumError
-from pipeline.maths.rounding import UNIT, dot_error, inner, nearest
-from pipeline.passes.kernel_sums import Wanted
-from pipeline.path.kernel_certify import LEAST_NORM, KernelCertifier, KernelPair, KernelPoint, Known, Signed, terms_of
+from pipeline.maths.rounding import UNIT, nearest
+from pipeline.path.kernel_certify import (
+    Doubted,
+    KernelCertifier,
+    KernelPair,
+    KernelPoint,
+    Known,
+    Signed,
+    bounds_of,
+    doubted,
+    norm_above,
+    span_of,
+    terms_of,
+)
+from pipeline.path.kernel_sides import Sides
 from pipeline.path.point import SAFE
 
 WORTH_IT = 0.5  # of the rows: with more of them awake, all are woken, and known from then on
@@ -45,13 +54,14 @@ class _Change:
     """What is known of a pair from the rows of delta and F, which ``core`` marks."""
 
     signs: np.ndarray
+    change: np.ndarray
     free: np.ndarray
     core: np.ndarray
-    g: Binned
-    h: Binned
-    v_square: tuple[Fraction, float]
-    cross: tuple[Fraction, float]  # w_F . V
-    w_square: tuple[Fraction, float]
+    g: Sides
+    h: Sides
+    v_square: Doubted
+    cross: Doubted  # w_F . V
+    w_square: Doubted
 
 
 class LazyCertifier:
@@ -70,124 +80,100 @@ class LazyCertifier:
         near = pair.near
         if near is None or near.at is None or self.woken >= 1.0:
             return None
-        found = self._change(c, pair, near)
+        found = self._change(c, pair, near, near.at)
         if found is None:
             return None
         rho, apart = self._apart(pair.alpha, near.at, found)
-        rows, awake, blur = self.state, found.core.copy(), self.state.empty()
-        f, width = rows.empty(), apart * self.eager.kernel.norm * SAFE
+        rows, awake = self.state, found.core.copy()
+        f, errors = rows.empty(), rows.empty()
         for part in rows.chunks():
             f[part] = rho * near.at.margins[part]
-            blur[part] = width + abs(rho) * near.at.error.of_rows(self.eager.squares[part]) + 4 * UNIT * abs(f[part])
-            above = (f[part] - blur[part] >= 1.0) & (pair.alpha[part] == 0.0)
-            below = (f[part] + blur[part] <= 1.0) & found.signs[part]
+            width = apart * self.eager.kernel.norm * SAFE
+            errors[part] = (width + abs(rho) * near.at.errors[part] + 4 * UNIT * abs(f[part])) * SAFE
+            above = (f[part] - errors[part] >= 1.0) & (pair.alpha[part] == 0.0)
+            below = (f[part] + errors[part] <= 1.0) & found.signs[part]
             awake[part] |= ~(above | below) & (rows.costs[part] > 0.0)
         share = float(np.count_nonzero(awake)) / rows.n_rows
         if share > WORTH_IT:
             return None
         self.woken += share
-        self._wake(c, near, found, awake, f)
-        blur[awake] = 0.0
-        return self._point(c, pair, found, awake, f, blur)
+        self._wake(c, pair.alpha, found, awake, f, errors)
+        return self._point(c, pair, found, awake, f, errors)
 
-    def _change(self, c: float, pair: KernelPair, near: Signed) -> _Change | None:
+    def _change(self, c: float, pair: KernelPair, near: Signed, known: Known) -> _Change | None:
         """Evaluate the rows that have changed since; None if they are too many."""
-        eager, known = self.eager, near.at
-        assert known is not None
+        eager, rows = self.eager, self.state
         signs, free = eager.split(c, pair.alpha)
-        change = eager.coefficients(signs, near.signs)
+        change = eager.change(signs, near)
         core = (change != 0.0) | (free != 0.0)
-        if np.count_nonzero(core) > WORTH_IT * self.state.n_rows:
+        if np.count_nonzero(core) > WORTH_IT * rows.n_rows:
             return None
         g, h = eager.begun(near, free)
-        self.passes.add([Wanted(change, g), Wanted(free, h)], core)
+        self.passes.add([*g.wanted(rows, change), *h.wanted(rows, free)], core)
         some = np.flatnonzero(core)
-        before, now = near.g.first[some] + near.g.second[some], g.first[some] + g.second[some]
+        labels, squares = rows.labels[some], eager.squares[some]
+        now, before = (np.where(mask, rows.costs, 0.0) for mask in (signs, near.signs))
         delta, inside = change[some], free[some]
-        v_total, moved, loose = eager.error(self._costs(signs)), eager.error(np.abs(change)), eager.error(np.abs(free))
-        most = _larger(v_total, eager.error(self._costs(near.signs)))
-        v_step = _inner(delta, before + now, 2 * most.of_product(moved))
-        v_square = known.v_square[0] + v_step[0], (known.v_square[1] + v_step[1]) * SAFE
-        cross = _inner(inside, now, v_total.of_product(loose))
-        own = _inner(inside, h.first[some] + h.second[some], loose.of_product(loose))
+        now_error = eager.error(squares, g.total(some), now[some], float(now.sum()) * SAFE)
+        own_error = eager.error(squares, h.total(some), inside, float(free.sum()) * SAFE)
+        step_error = now_error + eager.error(squares, near.g.total(some), before[some], float(before.sum()) * SAFE)
+        moved = labels * (near.g.difference(some) + g.difference(some))
+        step = doubted(delta, moved, float(np.abs(delta) @ step_error))
+        v_square = known.v_square[0] + step[0], (known.v_square[1] + step[1]) * SAFE
+        cross = doubted(inside, labels * g.difference(some), float(inside @ now_error))
+        own = doubted(inside, labels * h.difference(some), float(inside @ own_error))
         big = Fraction(c)
         w_square = big * big * v_square[0] + 2 * big * cross[0] + own[0]
-        doubt = (c * c * v_square[1] + 2 * c * cross[1] + own[1]) * SAFE
-        return _Change(signs, free, core, g, h, v_square, cross, (w_square, doubt))
-
-    def _costs(self, signs: np.ndarray) -> np.ndarray:
-        return np.where(signs, self.state.costs, 0.0)
+        doubt = (c * c * v_square[1] + 2 * c * cross[1] + own[1]) * SAFE + 8 * UNIT * abs(nearest(w_square))
+        return _Change(signs, change, free, core, g, h, v_square, cross, (w_square, doubt))
 
     def _apart(self, alpha: np.ndarray, known: Known, found: _Change) -> tuple[float, float]:
         """Return rho, and a bound of |w - rho w_b|."""
-        product = _inner(alpha, known.margins, known.error.of_product(self.eager.error(alpha)))
-        base = known.w_square[0] + Fraction(known.w_square[1])
-        if base <= 0:
-            return 0.0, math.sqrt(nearest(found.w_square[0] + Fraction(found.w_square[1]))) * SAFE
-        rho = nearest(product[0] / base)
+        product, doubt = doubted(alpha, known.margins, float(alpha @ known.errors))
+        ours, base = bounds_of(found.w_square)[1], bounds_of(known.w_square)[1]
+        rho = nearest(product / base) if base > 0 else 0.0
         exact = Fraction(rho)
-        square = found.w_square[0] - 2 * exact * product[0] + exact * exact * base
-        square += Fraction(found.w_square[1]) + 2 * abs(exact) * Fraction(product[1])
+        square = ours - 2 * exact * product + exact * exact * base + 2 * abs(exact) * Fraction(doubt)
         return rho, math.sqrt(max(0.0, nearest(square))) * SAFE
 
-    def _wake(self, c: float, near: Signed, found: _Change, awake: np.ndarray, f: np.ndarray) -> None:
-        """Write the margins of the rows that are awake."""
-        others = awake & ~found.core
+    def _wake(
+        self, c: float, alpha: np.ndarray, found: _Change, awake: np.ndarray, f: np.ndarray, errors: np.ndarray
+    ) -> None:
+        """Write the margins of the rows that are awake, and their errors."""
+        state, others = self.state, awake & ~found.core
         if others.any():
-            change = self.eager.coefficients(found.signs, near.signs)
-            self.passes.add([Wanted(change, found.g), Wanted(found.free, found.h)], others)
+            self.passes.add([*found.g.wanted(state, found.change), *found.h.wanted(state, found.free)], others)
         rows = np.flatnonzero(awake)
-        g, h = found.g, found.h
-        f[rows] = self.state.labels[rows] * (c * (g.first[rows] + g.second[rows]) + (h.first[rows] + h.second[rows]))
+        f[rows] = state.labels[rows] * (c * found.g.difference(rows) + found.h.difference(rows))
+        sums = c * found.g.total(rows) + found.h.total(rows)
+        errors[rows] = self.eager.error(self.eager.squares[rows], sums, alpha[rows], float(alpha.sum()) * SAFE)
 
     def _point(
-        self, c: float, pair: KernelPair, found: _Change, awake: np.ndarray, f: np.ndarray, blur: np.ndarray
+        self, c: float, pair: KernelPair, found: _Change, awake: np.ndarray, f: np.ndarray, errors: np.ndarray
     ) -> KernelPoint:
-        eager, rows = self.eager, self.state
-        error = eager.error(pair.alpha)
-        between = (
-            max(Fraction(0), found.w_square[0] - Fraction(found.w_square[1])),
-            (found.w_square[0] + Fraction(found.w_square[1])),
-        )
-        w_norm = max(math.sqrt(max(0.0, nearest(between[1]))) * SAFE, LEAST_NORM)
-        sums = self._awake_sums(c, pair.alpha, awake, f, error, w_norm) + self._asleep_sums(c, pair, found, awake, f)
-        sums = replace(sums, rows=rows.trained)
+        rows, norm = self.state, self.eager.kernel.norm
+        between = bounds_of(found.w_square)
+        w_norm, some = norm_above(between[1]), np.flatnonzero(awake)
+        terms = terms_of(errors[some], norm, w_norm)
+        sums = sums_of(c, f[some], pair.alpha[some], rows.costs[some], rows.norms[some], terms, w_norm)
+        sums = replace(sums + self._asleep(c, pair, found, awake, f, errors), rows=rows.trained)
         unit = unit_of(between[1] / 2 + Fraction(c) * sums.hinge)
-        ww = nearest(between[1] / Fraction(unit) ** 2)
-        doubt = nearest(Fraction(found.w_square[1]) / Fraction(unit) ** 2)
-        span = Span(((ww,),), (0.0,), unit, 2 * doubt / ww if ww > 0.0 else math.inf)
-        reference = CertifiedPair(c, sums, span, (1.0,), (1.0,), certify(c, sums, between, 0.0))
+        found_pair = certify(c, sums, between, 0.0)
+        reference = CertifiedPair(c, sums, span_of(unit, found.w_square), (1.0,), (1.0,), found_pair)
         owner = replace(pair, margins=f, awake=awake)
-        return KernelPoint(c, owner, reference, (f,), rows, (error,), eager.squares, eager.kernel.norm, blur)
+        return KernelPoint(c, owner, reference, (f,), rows, (errors,), norm)
 
-    def _awake_sums(
-        self, c: float, alpha: np.ndarray, awake: np.ndarray, f: np.ndarray, error: SumError, w_norm: float
+    def _asleep(
+        self, c: float, pair: KernelPair, found: _Change, awake: np.ndarray, f: np.ndarray, errors: np.ndarray
     ) -> Sums:
-        rows, some = self.state, np.flatnonzero(awake)
-        terms = terms_of((error,), [w_norm], self.eager.squares[some], self.eager.kernel.norm)
-        return sums_of(c, f[some], alpha[some], rows.costs[some], rows.norms[some], terms, w_norm)
-
-    def _asleep_sums(self, c: float, pair: KernelPair, found: _Change, awake: np.ndarray, f: np.ndarray) -> Sums:
         """Return what rows add that were not looked at: those at their bound c(U) - w . V_U, the others nothing."""
-        eager, rows = self.eager, self.state
-        asleep = found.signs & ~awake
+        rows, asleep = self.state, found.signs & ~awake
         cost = sum((Fraction(math.fsum(rows.costs[p][asleep[p]])) for p in rows.chunks()), Fraction(0))
-        seen = self._costs(found.signs & awake)
-        part = _inner(seen, f, eager.error(pair.alpha).of_product(eager.error(seen)))
-        whole = Fraction(c) * found.v_square[0] + found.cross[0]
-        hinge = cost - (whole - part[0])
-        doubt = Fraction((c * found.v_square[1] + found.cross[1] + part[1]) * SAFE) + cost * Fraction(UNIT)
-        alpha = np.where(asleep, pair.alpha, 0.0)
-        total = sum((Fraction(math.fsum(alpha[p])) for p in rows.chunks()), Fraction(0))
-        reach = total * Fraction(eager.kernel.norm) * (1 + Fraction(4 * UNIT))
-        return Sums(0, hinge + doubt, max(Fraction(0), hinge - doubt), Fraction(0), total, reach, Fraction(0))
-
-
-def _inner(x: np.ndarray, y: np.ndarray, error: float) -> tuple[Fraction, float]:
-    """Return x . y, and how far it may be off where y is by what ``error`` counts."""
-    size = float(np.linalg.norm(x)) * float(np.linalg.norm(y))
-    return inner(x, y, size), (error + (dot_error(x.size) + 2 * UNIT) * size) * SAFE
-
-
-def _larger(one: SumError, other: SumError) -> SumError:
-    return replace(one, total=max(one.total, other.total), reach=max(one.reach, other.reach))
+        seen = np.where(found.signs & awake, rows.costs, 0.0)
+        part, doubt = doubted(seen, f, float(seen @ errors))
+        hinge = cost - (Fraction(c) * found.v_square[0] + found.cross[0] - part)
+        off = Fraction((c * found.v_square[1] + found.cross[1] + doubt) * SAFE) + abs(hinge - cost) * Fraction(8 * UNIT)
+        off += cost * Fraction(2 * UNIT)
+        total = sum((Fraction(math.fsum(pair.alpha[p][asleep[p]])) for p in rows.chunks()), Fraction(0))
+        reach = total * Fraction(self.eager.kernel.norm) * (1 + Fraction(4 * UNIT))
+        return Sums(0, hinge + off, max(Fraction(0), hinge - off), Fraction(0), total, reach, Fraction(0))

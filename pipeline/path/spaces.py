@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.budget import Budget, KernelProjection, project, project_kernel
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
+from pipeline.errors import SpecError
 from pipeline.path.linear import LinearSpace
 from pipeline.path.space import Space
 from pipeline.spec import PathSpec
@@ -16,6 +17,8 @@ def projected(engine: Engine, data: Dataset, spec: PathSpec) -> Budget:
     """Divide the budget of a run, or say that it is too small."""
     where = engine.backend
     if spec.kernel != "linear":
+        if engine.pinned is not None:
+            raise SpecError("a kernel's problem is solved where the command runs, not on a worker; leave --solve-on out")
         largest = max(shard.n_rows for shard in data.shards)
         beside = where.in_process or where.name == "processes"  # a cluster's workers have memory of their own
         return project_kernel(data.n_rows, data.n_features, largest, spec.memory, where.workers, beside)

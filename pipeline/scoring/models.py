@@ -57,17 +57,17 @@ def model_of(
 def _training_data(run: Run, given: Dataset | str | Path | None, listen: Listener) -> Dataset:
     """Open the data that a run was trained on, and make sure that it was these."""
     about = run.header.data
-    cure = f"a kernel's model of {run.path} needs its training data; name them with --training-data"
+    cure = f"a kernel's model of {run.path} needs its training data; name them, or shards of them, with --training-data"
     if isinstance(given, Dataset):
         data = given
     else:
-        positive = about.positive[0] if about.one_against_rest else None
-        spec = IngestSpec(positive=positive, bias=about.bias)
+        spec = IngestSpec(positive=about.positive[0] if len(about.positive) == 1 else None, bias=about.bias)
         try:
             data = open_dataset(given or about.path, spec, listen, given=())
         except SieveError as error:
             raise RunError(f"{error}; {cure}") from error
-    if data.fingerprint != about.fingerprint:
+    shape, said = (data.n_rows, data.n_features, data.bias), (about.rows, about.features, about.bias)
+    if data.fingerprint != about.fingerprint or shape != said:
         raise RunError(f"{data.path}: has other rows than the run was trained on; {cure}")
     return data
 

@@ -24,6 +24,24 @@ class TwofoldSums:
     reach: float
     terms: int
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all sums are numbers."""
+        return all(math.isfinite(x) for x in (*self.hinge, *self.alpha, self.blur, self.reach))
+
+    @property
+    def more(self) -> Fraction:
+        """What makes upper bounds of plain sums, given their own rounding."""
+        return Fraction(UP) * (1 + 2 * self.terms * Fraction(UNIT))
+
+
+@dataclass(frozen=True)
+class Around:
+    """A number that is off by no more than ``error``."""
+
+    value: Fraction
+    error: Fraction
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -63,24 +81,30 @@ class Enclosure:
 def enclosed(
     c: float, sums: TwofoldSums, square: Fraction | None, alpha_square: Fraction | None, features: int
 ) -> Enclosure | None:
-    """Enclose P and D at C, given |w|^2 and |w_alpha|^2; None where that is beyond float64."""
-    numbers = (c, *sums.hinge, *sums.alpha, sums.blur, sums.reach)
-    if square is None or alpha_square is None or not all(math.isfinite(x) for x in numbers):
+    """Enclose P and D at C, given |w|^2 and |w_alpha|^2 of vectors; None where that is beyond float64."""
+    if square is None or alpha_square is None or not sums.is_finite:
         return None
-    more = Fraction(UP) * (1 + 2 * sums.terms * Fraction(UNIT))  # the plain sums' own rounding
+    drift = lost(sums.terms, sums.more * Fraction(sums.reach)) + (features + 1) * sums.terms * Fraction(LEAST)
+    around = lost(features, alpha_square) + (2 * _root(alpha_square) + drift) * drift
+    return enclosed_by(c, sums, Around(square, lost(features, square)), Around(alpha_square, around))
+
+
+def enclosed_by(c: float, sums: TwofoldSums, square: Around, alpha_square: Around) -> Enclosure | None:
+    """Enclose P and D at C, given where |w|^2 and |w_alpha|^2 are; None where that is beyond float64."""
+    if not (sums.is_finite and math.isfinite(c)):
+        return None
     hinge, alpha = exact(*sums.hinge), exact(*sums.alpha)
-    around_hinge = more * Fraction(sums.blur) + lost(sums.terms, more * abs(hinge))
-    half = (square - lost(features, square)) / 2, (square + lost(features, square)) / 2
+    around = sums.more * Fraction(sums.blur) + lost(sums.terms, sums.more * abs(hinge))
+    half = max(Fraction(0), square.value - square.error) / 2, (square.value + square.error) / 2
     primal = Interval(
-        half[0] + Fraction(c) * max(Fraction(0), hinge - around_hinge), half[1] + Fraction(c) * (hinge + around_hinge)
+        half[0] + Fraction(c) * max(Fraction(0), hinge - around), half[1] + Fraction(c) * (hinge + around)
     )
     if math.isinf(nearest(primal.upper)):
         return None
-    drift = lost(sums.terms, more * Fraction(sums.reach)) + (features + 1) * sums.terms * Fraction(LEAST)
-    around = lost(features, alpha_square) + (2 * _root(alpha_square) + drift) * drift
-    around = around / 2 + lost(sums.terms, abs(alpha))
-    dual = alpha - alpha_square / 2
-    return Enclosure(c, primal, Interval(dual - around, dual + around), hinge, alpha, square, alpha_square)
+    around = alpha_square.error / 2 + lost(sums.terms, abs(alpha))
+    dual = alpha - alpha_square.value / 2
+    bounds = Interval(dual - around, dual + around)
+    return Enclosure(c, primal, bounds, hinge, alpha, square.value, alpha_square.value)
 
 
 def _root(x: Fraction) -> Fraction:

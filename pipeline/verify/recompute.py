@@ -15,44 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.engine.engine import Engine
-from pipeline.verify import judge_rows, twofold
-from pipeline.verify.enclosure import Enclosure, TwofoldSums, enclosed
-from pipeline.verify.stored_model import Entries, Model
-
-BATCH_BYTES = 256_000_000  # of models that share a pass
-HINGE, ALPHA, PAIRS = slice(0, 2), slice(2, 4), 4  # where the sums of a shard that come in two parts are
-PLAIN = ("blur", "rounding", "reach")  # and those that do not
-
-
-@dataclass(frozen=True)
-class Values:
-    """What a model is worth. ``outside`` is the first row whose alpha is not in its box, with alpha and C c_i.
-
-    ``apart`` is |w_alpha as stored - w_alpha|, ``between`` |w - w_alpha|. What plain float64 is judged by:
-    ``rounding`` is what it can do to P by the margins; ``reach`` = sum alpha_i |z_i| is the magnitude of w_alpha's
-    terms, most of which cancel. ``furthest`` is the row with the falsest verdict, and how false (see ``judge_rows``).
-    ``margins`` are those of the rows left out, and what plain float64 can do to each.
-    """
-
-    enclosure: Enclosure | None
-    apart: float
-    between: float
-    rounding: float
-    reach: float
-    n_free: int
-    n_upper: int
-    outside: tuple[int, float, float] | None
-    screened_zero: int
-    screened_upper: int
-    furthest: tuple[int, float]
-    margins: tuple[np.ndarray, np.ndarray]
+from pipeline.verify import twofold
+from pipeline.verify.enclosure import enclosed
+from pipeline.verify.judge_rows import EPS
+from pipeline.verify.stored_model import Model
+from pipeline.verify.tally import BATCH_BYTES, Margins, Models, RowPart, Tally, Values, columns, models_of, part_of
 
 
 def batch_size(data: Dataset, workers: int, held_out: int = 0) -> int:
@@ -68,112 +41,36 @@ def batch_size(data: Dataset, workers: int, held_out: int = 0) -> int:
     return max(1, BATCH_BYTES // a_model)
 
 
-class _Batch(NamedTuple):
-    """The models of a pass, column by column, and the rows' costs."""
-
-    w: np.ndarray
-    alpha: np.ndarray
-    c: np.ndarray
-    zero: np.ndarray
-    upper: np.ndarray
-    costs: np.ndarray
-
-
 @dataclass(frozen=True)
 class _Part:
-    """What a shard contributes: to w_alpha over the features that occur in it, to the sums, and by row."""
+    """What a shard contributes: to w_alpha over the features that occur in it, and by row."""
 
     features: np.ndarray
     high: np.ndarray
     low: np.ndarray
-    pairs: np.ndarray
-    plain: np.ndarray
-    counts: np.ndarray
-    screened: np.ndarray
-    furthest: np.ndarray
-    margins: tuple[np.ndarray, np.ndarray]
+    rows: RowPart
 
 
 def recompute(
     engine: Engine, data: Dataset, costs: np.ndarray, models: Sequence[Model], seen: Callable[[int], None]
 ) -> list[Values]:
     """Return what each model is worth, in one pass over all rows; ``seen`` is told of every shard's number of rows."""
-    zero, upper = np.array([m.zero for m in models]), np.array([m.upper for m in models])
-    w, alpha = columns([m.w for m in models], data.n_features), columns([m.alpha for m in models], data.n_rows)
-    batch = _Batch(w, alpha, np.array([model.c for model in models]), zero, upper, costs)
-    total = _Total(data, len(models))
+    w, batch = columns([m.w for m in models], data.n_features), models_of(models, costs)
+    high, low = np.zeros((data.n_features, len(models))), np.zeros((data.n_features, len(models)))
+    tally = Tally(batch)
     with np.errstate(over="ignore", invalid="ignore"):  # an absurd w is a finding, not a warning
-        for shard, part in zip(data.shards, engine.stream(_shard_part, data.shards, *batch), strict=True):
-            total.add(part)
+        for shard, part in zip(data.shards, engine.stream(_shard_part, data.shards, w, *batch), strict=True):
+            sums = high[part.features], low[part.features]
+            twofold.add_to(*sums, part.high, part.low)
+            high[part.features], low[part.features] = sums
+            tally.add(part.rows)
             seen(shard.n_rows)
-        return total.values(batch, columns([m.w_alpha for m in models], data.n_features))
-
-
-class _Total:
-    """The sums over all shards, in shard order."""
-
-    def __init__(self, data: Dataset, models: int) -> None:
-        self.n_rows, self.n_shards = data.n_rows, len(data.shards)
-        self.high, self.low = np.zeros((data.n_features, models)), np.zeros((data.n_features, models))
-        self.pairs, self.plain = np.zeros((PAIRS, models)), np.zeros((len(PLAIN), models))
-        self.counts, self.screened = _no_counts(models, data.n_rows), np.zeros((2, models), np.int64)
-        self.furthest = _nothing_far(models)
-        self.margins: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def add(self, part: _Part) -> None:
-        """Add a shard's part."""
-        high, low = self.high[part.features], self.low[part.features]
-        twofold.add_to(high, low, part.high, part.low)
-        self.high[part.features], self.low[part.features] = high, low
-        for pair in (HINGE, ALPHA):
-            twofold.add_to(*self.pairs[pair], *part.pairs[pair])
-        self.plain += part.plain
-        self.screened += part.screened
-        self.counts[:2] += part.counts[:2]
-        self.counts[2] = np.minimum(self.counts[2], part.counts[2])
-        self.furthest = np.where(part.furthest[0] > self.furthest[0], part.furthest, self.furthest)
-        self.margins.append(part.margins)
-
-    def values(self, batch: _Batch, stored_w_alpha: np.ndarray) -> list[Values]:
-        """Return what the models are worth."""
-        twofold.normalise(self.high, self.low)
-        w, w_alpha = twofold.squares(batch.w, np.zeros_like(batch.w)), twofold.squares(self.high, self.low)
-        apart, between = (_sizes((self.high - x) + self.low) for x in (stored_w_alpha, batch.w))
-        f, doubt = (np.concatenate([part[k] for part in self.margins]) for k in (0, 1))
-        found = []
-        for k, c in enumerate(batch.c):
-            blur, rounding, reach = (float(x) for x in self.plain[:, k])
-            first, terms = int(self.counts[2, k]), self.n_rows + self.n_shards
-            hinge, alpha = (tuple(self.pairs[pair, k].tolist()) for pair in (HINGE, ALPHA))
-            sums = TwofoldSums(hinge, alpha, blur, reach, terms)
-            outside = None
-            if first < self.n_rows:
-                outside = first, float(batch.alpha[first, k]), float(c * batch.costs[first])
-            found.append(
-                Values(
-                    enclosure=enclosed(float(c), sums, w[k], w_alpha[k], batch.w.shape[0]),
-                    apart=float(apart[k]),
-                    between=float(between[k]),
-                    rounding=float(c * rounding),
-                    reach=reach,
-                    n_free=int(self.counts[0, k]),
-                    n_upper=int(self.counts[1, k]),
-                    outside=outside,
-                    screened_zero=int(self.screened[0, k]),
-                    screened_upper=int(self.screened[1, k]),
-                    furthest=(int(self.furthest[1, k]), float(self.furthest[0, k])),
-                    margins=(f[:, k], doubt[:, k]),
-                )
-            )
-        return found
-
-
-def columns(vectors: Sequence[Entries], size: int) -> np.ndarray:
-    """Return sparse vectors as the columns of a dense array."""
-    full = np.zeros((size, len(vectors)))
-    for k, (index, value) in enumerate(vectors):
-        full[index, k] = value
-    return full
+        twofold.normalise(high, low)
+        squares = zip(twofold.squares(w, np.zeros_like(w)), twofold.squares(high, low), strict=True)
+        stored = columns([m.w_alpha for m in models], data.n_features)
+        apart, between = (_sizes((high - x) + low).tolist() for x in (stored, w))
+        found = [enclosed(float(batch.c[k]), tally.sums(k), *both, data.n_features) for k, both in enumerate(squares)]
+        return [tally.values(k, each, apart[k], between[k]) for k, each in enumerate(found)]
 
 
 def _sizes(x: np.ndarray) -> np.ndarray:
@@ -184,38 +81,20 @@ def _sizes(x: np.ndarray) -> np.ndarray:
     return scale * np.sqrt(np.einsum("ij,ij->j", x, x))
 
 
-def _no_counts(models: int, n_rows: int) -> np.ndarray:
-    return np.array([[0] * models, [0] * models, [n_rows] * models])
-
-
-def _nothing_far(models: int) -> np.ndarray:
-    return np.full((2, models), -1.0)
-
-
-def _shard_part(shard: Shard, *shared: np.ndarray) -> _Part:
+def _shard_part(shard: Shard, w: np.ndarray, *shared: np.ndarray) -> _Part:
     """Return what a shard contributes to every model's sums."""
-    batch = _Batch(*shared)
-    rows, first = shard.load(), shard.first_row
+    models = Models(*shared)
+    rows, first, count = shard.load(), shard.first_row, models.c.size
     x, features = without_empty_columns(rows.csr())
-    mine, models = slice(first, first + shard.n_rows), batch.c.size
-    y, lengths = rows.labels.astype(np.float64), np.diff(x.indptr).astype(np.float64)
-    costs, alpha, norms = batch.costs[mine], batch.alpha[mine], twofold.row_norms(x.indptr, x.data)
-    matrix = x.indptr, x.indices, x.data, y
-    f, error, size = (np.zeros((shard.n_rows, models)) for _ in range(3))
-    high, low = np.zeros((features.size, models)), np.zeros((features.size, models))
-    pairs, plain, screened = np.zeros((PAIRS, models)), np.zeros((len(PLAIN), models)), np.zeros((2, models), np.int64)
-    counts, furthest, hinge = _no_counts(models, batch.costs.size), _nothing_far(models), np.zeros((3, models))
-    twofold.products(matrix, batch.w[features], f, error, size)
-    twofold.hinges(lengths, costs, f, error, size, hinge)
-    pairs[HINGE], plain[0] = hinge[:2], hinge[2]
-    twofold.row_sums(matrix, costs, batch.c, alpha, high, low, pairs[ALPHA])
-    judge_rows.rounding_of_margins(lengths, costs, f, size, plain[1])
-    judge_rows.boxes(first, costs, batch.c, alpha, norms, plain[2], counts)
-    judge_rows.verdicts(first, costs, norms, f, error, batch.zero, batch.upper, screened, furthest)
-    held = np.flatnonzero(costs == 0.0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        doubt = judge_rows.EPS * (lengths[held] + 2.0)[:, None] * size[held]
-    return _Part(features, high, low, pairs, plain, counts, screened, furthest, (f[held], doubt))
+    mine, lengths = slice(first, first + shard.n_rows), np.diff(x.indptr).astype(np.float64)
+    matrix = x.indptr, x.indices, x.data, rows.labels.astype(np.float64)
+    f, error, size = (np.zeros((shard.n_rows, count)) for _ in range(3))
+    high, low, alpha_sum = np.zeros((features.size, count)), np.zeros((features.size, count)), np.zeros((2, count))
+    twofold.products(matrix, w[features], f, error, size)
+    twofold.row_sums(matrix, models.costs[mine], models.c, models.alpha[mine], high, low, alpha_sum)
+    margins = Margins(f, error, size, lengths, np.zeros(shard.n_rows), EPS * (lengths + 2.0))
+    norms = twofold.row_norms(x.indptr, x.data)
+    return _Part(features, high, low, part_of(models, first, norms, margins, alpha_sum))
 
 
 def without_empty_columns(x: sp.csr_array) -> tuple[sp.csr_array, np.ndarray]:

@@ -17,8 +17,8 @@ from typing import Any
 
 from pipeline.spec import PathSpec
 from pipeline.verify.enclosure import Enclosure, nearest
-from pipeline.verify.recompute import Values
 from pipeline.verify.step import Claim
+from pipeline.verify.tally import Values
 
 LARGEST = sys.float_info.max
 ROOTS = Fraction(1e-12)  # of P: the next C is a root, computed in float64

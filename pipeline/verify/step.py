@@ -22,8 +22,8 @@ from typing import Any
 from pipeline.spec import PathSpec
 from pipeline.verify.enclosure import Enclosure, Interval, nearest
 from pipeline.verify.judge_rows import EPS
-from pipeline.verify.recompute import Values
 from pipeline.verify.stored_model import Model
+from pipeline.verify.tally import Values
 
 NUMBERS = ["c", "primal", "dual", "relative_gap", "n_rows", "n_free", "n_upper"]
 NUMBERS += ["screened_zero", "screened_upper", "survivors"]

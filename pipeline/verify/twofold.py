@@ -35,7 +35,7 @@ def lost(terms: int, magnitude: Fraction) -> Fraction:
 
 
 @intrinsic
-def _fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
+def fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
     """Return a b + c, rounded once."""
     del typing_context, a, b, c
 
@@ -47,7 +47,7 @@ def _fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _lost_in_sum(a, b, s):  # type: ignore[no-untyped-def]
+def lost_in_sum(a, b, s):  # type: ignore[no-untyped-def]
     """Return a + b - s exactly, where s = a + b as it rounds."""
     other = s - a
     return (a - (s - other)) + (b - other)
@@ -81,33 +81,34 @@ def products(rows, w, high, low, size):  # type: ignore[no-untyped-def]
             for k in range(w.shape[1]):
                 p = x * column[k]
                 s = high[i, k] + p
-                low[i, k] += _fma(x, column[k], -p) + _lost_in_sum(high[i, k], p, s)
+                low[i, k] += fma(x, column[k], -p) + lost_in_sum(high[i, k], p, s)
                 high[i, k] = s
                 size[i, k] += abs(p)
 
 
 @kernel
-def hinges(lengths, costs, high, low, size, out):  # type: ignore[no-untyped-def]
+def hinges(lengths, costs, share, high, low, size, out):  # type: ignore[no-untyped-def]
     """Add sum c_i max(0, 1 - f_i) to out[0] + out[1] and a bound of what margins do to it to out[2].
 
     The margins f_i = high + low are rounded to ``high``, and ``low`` becomes a bound of their error before that: with m
-    nonzeros 16 (m + 4)^2 u^2 (1 + size), which covers that of 1 - f_i and of c_i times it too.
+    terms 16 (m + 4)^2 u^2 (1 + size), which covers that of 1 - f_i and of c_i times it too, and share_i of the size
+    where the terms themselves are off by so much.
     """
     for i in range(costs.size):
         scale = 16.0 * (lengths[i] + 4.0) ** 2 * UNIT * UNIT
         for k in range(out.shape[1]):
-            error = scale * (1.0 + size[i, k])
+            error = scale * (1.0 + size[i, k]) + share[i] * size[i, k]
             s = 1.0 - high[i, k]
-            rest = _lost_in_sum(1.0, -high[i, k], s) - low[i, k]
+            rest = lost_in_sum(1.0, -high[i, k], s) - low[i, k]
             slack = s + rest
-            rest = _lost_in_sum(s, rest, slack)
+            rest = lost_in_sum(s, rest, slack)
             high[i, k], low[i, k] = high[i, k] + low[i, k], error
             if not slack <= -error:
                 out[2, k] += costs[i] * error
             if not slack <= 0.0:
                 p = costs[i] * slack
                 total = out[0, k] + p
-                out[1, k] += _fma(costs[i], slack, -p) + _lost_in_sum(out[0, k], p, total) + costs[i] * rest
+                out[1, k] += fma(costs[i], slack, -p) + lost_in_sum(out[0, k], p, total) + costs[i] * rest
                 out[0, k] = total
 
 
@@ -124,10 +125,10 @@ def row_sums(rows, costs, c, alpha, high, low, out):  # type: ignore[no-untyped-
         some = False
         for k in range(models):
             a, u = alpha[i, k], c[k] * costs[i]
-            excess = _fma(c[k], costs[i], -u)
+            excess = fma(c[k], costs[i], -u)
             rest[k] = excess if a == u and excess < 0.0 else 0.0
             s = out[0, k] + a
-            out[1, k] += _lost_in_sum(out[0, k], a, s) + rest[k]
+            out[1, k] += lost_in_sum(out[0, k], a, s) + rest[k]
             out[0, k] = s
             some = some or a != 0.0
         if some:
@@ -136,7 +137,7 @@ def row_sums(rows, costs, c, alpha, high, low, out):  # type: ignore[no-untyped-
                 for k in range(models):
                     p = x * alpha[i, k]
                     s = to[k] + p
-                    lost_to[k] += _fma(x, alpha[i, k], -p) + _lost_in_sum(to[k], p, s) + x * rest[k]
+                    lost_to[k] += fma(x, alpha[i, k], -p) + lost_in_sum(to[k], p, s) + x * rest[k]
                     to[k] = s
 
 
@@ -149,7 +150,7 @@ def _squares(high, low, scale):  # type: ignore[no-untyped-def]
             h = high[j, k] * scale[k]
             p = h * h
             s = out[0, k] + p
-            out[1, k] += _fma(h, h, -p) + _lost_in_sum(out[0, k], p, s) + 2.0 * h * (low[j, k] * scale[k])
+            out[1, k] += fma(h, h, -p) + lost_in_sum(out[0, k], p, s) + 2.0 * h * (low[j, k] * scale[k])
             out[0, k] = s
     return out
 
@@ -179,3 +180,10 @@ def normalise(high: np.ndarray, low: np.ndarray) -> None:
     other = s - high
     low[...] = (high - (s - other)) + (low - other)
     high[...] = s
+
+
+@kernel
+def product(a, b):  # type: ignore[no-untyped-def]
+    """Return a b in two parts."""
+    p = a * b
+    return p, fma(a, b, -p)

@@ -10,12 +10,16 @@ import numpy as np
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
+from pipeline.events import silent
 from pipeline.scoring.linear_model import trained_on
-from pipeline.verify import recompute, twofold
+from pipeline.verify import twofold
 from pipeline.verify.judge_rows import EPS
+from pipeline.verify.kernel_validation import Margins, kernel_validation
+from pipeline.verify.recompute import without_empty_columns
 from pipeline.verify.said import SaidRun
 from pipeline.verify.scores import wrong_score
 from pipeline.verify.stored_model import Model
+from pipeline.verify.tally import BATCH_BYTES, columns
 
 
 @dataclass(frozen=True)
@@ -32,23 +36,31 @@ class Validation:
 
     def wrong_scores(self, run: SaidRun, trained: Dataset, models: Mapping[int, Model]) -> dict[int, str]:
         """Return what is wrong with the scores of which step, given the models of some."""
-        size = max(1, recompute.BATCH_BYTES // (8 * (6 * self.data.n_rows + 3 * self.data.n_features)))
+        size = max(1, BATCH_BYTES // (8 * (6 * self.data.n_rows + 2 * trained.n_rows + 3 * self.data.n_features)))
         found: dict[int, str] = {}
         for first in range(0, len(models), size):
             some = list(models)[first : first + size]
-            dense = recompute.columns([models[n].w for n in some], trained.n_features)
-            w = [trained_on(trained, run.path, 0.0, x).weights_on(self.data) for x in dense.T]
-            parts = list(self.engine.stream(_shard_margins, self.data.shards, np.stack(w, axis=1)))
+            parts = self._margins(run, trained, [models[n] for n in some])
             f, doubt, labels = (np.concatenate([part[k] for part in parts]) for k in range(3))
             for k, n in enumerate(some):
                 problem = wrong_score(run.steps[n].facts.get("scores"), f[:, k], doubt[:, k], labels)
                 found |= {n: problem} if problem else {}
         return found
 
+    def _margins(self, run: SaidRun, trained: Dataset, models: list[Model]) -> list[Margins]:
+        """Return margins, what float64 can do to each, and labels of the rows, part after part."""
+        if run.spec.kernel == "linear":
+            dense = columns([model.w for model in models], trained.n_features)
+            w = [trained_on(trained, run.path, 0.0, x).weights_on(self.data) for x in dense.T]
+            return list(self.engine.stream(_shard_margins, self.data.shards, np.stack(w, axis=1)))
+        model = trained_on(trained, run.path, 0.0, np.zeros(trained.n_features))
+        alpha = columns([each.alpha for each in models], trained.n_rows)
+        return kernel_validation(self.engine, self.data, trained, run.spec, model.places_on(self.data, silent), alpha)
 
-def _shard_margins(shard: Shard, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+
+def _shard_margins(shard: Shard, w: np.ndarray) -> Margins:
     rows = shard.load()
-    x, features = recompute.without_empty_columns(rows.csr())
+    x, features = without_empty_columns(rows.csr())
     high, low, size = (np.zeros((shard.n_rows, w.shape[1])) for _ in range(3))
     twofold.products((x.indptr, x.indices, x.data, rows.labels.astype(np.float64)), w[features], high, low, size)
     with np.errstate(over="ignore", invalid="ignore"):  # an absurd w is a finding, not a warning

@@ -30,13 +30,14 @@ from pipeline.runs.chain import MODEL, broken, is_chained
 from pipeline.verify.enclosure import rounded_down, rounded_up
 from pipeline.verify.header import check_best, check_ends, check_seal
 from pipeline.verify.origin import check_origin
-from pipeline.verify.recompute import Values, batch_size, recompute
 from pipeline.verify.said import SaidRun, SaidStep, read_said
 from pipeline.verify.scores import wrong_score
+from pipeline.verify.spaces import SpaceOfRun, space_of
 from pipeline.verify.spacing import spacing_problem, wrong_c, wrong_c_ref
-from pipeline.verify.start import start_of_path
+from pipeline.verify.start import TrueStart
 from pipeline.verify.step import Claim, is_number
 from pipeline.verify.stored_model import Model, read_model
+from pipeline.verify.tally import Values
 from pipeline.verify.trained_rows import TrainedRows, trained_rows
 from pipeline.verify.validation import Validation
 
@@ -136,26 +137,25 @@ class _Verifier:
         run, spec = self.run, self.run.spec
         steps = run.steps if self.step is None else run.steps[self.step : self.step + 1]
         rows = trained_rows(self.engine, self.data, spec)
-        size = batch_size(self.data, self.engine.backend.workers, rows.held_out.size)
+        space = space_of(self.engine, self.data, rows, spec)
+        size = space.batch
         whole_path = self.step is None and (spec.grid is None or spec.grid_in_c_min)
-        seen = _meter(self.data, -(-len(steps) // size) + 2 * whole_path, self.listen)
-        self._check_frame(rows, whole_path, seen)
+        seen = _meter(self.data, -(-len(steps) // size) + space.start_passes * whole_path, self.listen)
+        self._check_frame(rows, space.start(seen) if whole_path else None)
         found: list[Finding] = []
         for first in range(0, len(steps), size):
-            found += self._batch(rows, steps[first : first + size], seen)
+            found += self._batch(rows, space, steps[first : first + size], seen)
         for k, broke in enumerate(broken(run.header, (s.facts for s in run.steps)) if is_chained(run.header) else []):
             if broke:
                 self.problems.setdefault(k, "its line in steps.jsonl does not follow from the one before it")
         return [replace(f, problem=f.problem or self.problems.get(f.step, "")) for f in found]
 
-    def _check_frame(self, rows: TrainedRows, whole_path: bool, seen: Callable[[int], None]) -> None:
+    def _check_frame(self, rows: TrainedRows, start: TrueStart | None) -> None:
         """Note what is wrong with the C of the steps and with what run.json says of classes, from rows and grid."""
         run, c_min = self.run, self.run.header.get("c_min")
-        if whole_path:
-            start = start_of_path(self.engine, self.data, rows.costs, seen)
-            wrong = start.problem(c_min)
-            if wrong:
-                self.problems[0] = wrong
+        wrong = "" if start is None else start.problem(c_min)
+        if wrong:
+            self.problems[0] = wrong
         for k, problem in wrong_c(run.spec, c_min, [_c_of(step) for step in run.steps]):
             self.problems.setdefault(k, problem)
         others = [c_min, *(each["c"] for each in run.header["data"].get("reference") or ())]
@@ -165,7 +165,9 @@ class _Verifier:
         if weights != rows.class_weights:
             self.problems.setdefault(0, f"class_weights in run.json are {weights}, not {rows.class_weights}")
 
-    def _batch(self, rows: TrainedRows, steps: list[SaidStep], seen: Callable[[int], None]) -> list[Finding]:
+    def _batch(
+        self, rows: TrainedRows, space: SpaceOfRun, steps: list[SaidStep], seen: Callable[[int], None]
+    ) -> list[Finding]:
         models: dict[int, Model] = {}
         damaged: dict[int, str] = {}
         for step in steps:
@@ -173,7 +175,7 @@ class _Verifier:
                 models[step.step] = read_model(step.model.path, self.data.n_rows, self.data.n_features)
             except RunError as error:
                 damaged[step.step] = str(error)
-        values = recompute(self.engine, self.data, rows.costs, list(models.values()), seen) if models else []
+        values = space.worth(list(models.values()), seen) if models else []
         worth = dict(zip(models, values, strict=True))
         if self.judge is not None:
             for n, wrong in self.judge.wrong_scores(self.run, self.data, models).items():
@@ -184,7 +186,7 @@ class _Verifier:
             if n in damaged:
                 found.append(Finding(name, n, c, None, None, None, damaged[n]))
                 continue
-            problem = next(self._problems(step, models[n], worth[n], rows), "")
+            problem = space.wrong_kind(models[n]) or next(self._problems(step, models[n], worth[n], rows), "")
             found.append(Finding(name, n, c, *_bounds(worth[n]), problem))
         return found
 

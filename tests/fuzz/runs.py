@@ -17,6 +17,7 @@ from pipeline.path.fit import fit_path, train_run
 from pipeline.runs.directory import HEADER, STEPS, Run, open_run
 from pipeline.scoring.models import model_of
 from pipeline.use.export import WRITERS, export
+from pipeline.use.export_kernel import KERNEL_WRITERS
 from pipeline.use.predict import predict
 from pipeline.verify.verify import verify
 from tests.fuzz.judge import Target, WrongError
@@ -34,6 +35,7 @@ class Runs(Target):
     """A run of three steps on a shard, with rows held out."""
 
     name = "runs"
+    settings, writers = SETTINGS, tuple(WRITERS)
 
     def prepare(self, folder: Path) -> None:
         """Train."""
@@ -41,13 +43,13 @@ class Runs(Target):
         source.write_text(noisy_rows(Random(self.name), 40))
         ingest([str(source)], folder / "shards", IngestSpec(workers=1))
         self.data = open_shards(folder / "shards")
-        run = fit_path(self.data, out=folder / "run", scheduler="inline", **SETTINGS)
+        run = fit_path(self.data, out=folder / "run", scheduler="inline", **self.settings)
         paths = [path for path in (folder / "run").rglob("*") if path.is_file()]
         self.files = {str(path.relative_to(run.path)): path.read_bytes() for path in sorted(paths)}
         self.spec, self.steps, self.models = run.spec, [step.to_json() for step in run.steps], _models(run)
         with Engine("inline") as engine:
             verify(engine, run.path, self.data)
-        for kind in WRITERS:
+        for kind in self.writers:
             export(model_of(run, 1.0), folder / "exported", kind)
 
     def attempt(self, chance: Random, folder: Path) -> None:
@@ -88,16 +90,16 @@ class Runs(Target):
         c = chance.choice((None, *GRID))
         model = model_of(run, c)
         step = run.at(c)
-        for vector in (step.w, step.alpha, step.verdicts):
+        for vector in (step.model.w(), step.alpha, step.verdicts):
             if vector.ndim != 1 or not np.isfinite(vector).all():
                 raise WrongError("a vector of a model is not finite", str(vector)[:100])
-        if same and not np.array_equal(step.w, self.models[step.step][0]):
+        if same and not all(map(np.array_equal, (step.model.w(), step.alpha), self.models[step.step])):
             raise WrongError("a damaged model was used")
         with Engine("inline") as engine:
             for part in predict(engine, model, self.data):
                 if not np.isfinite(part.score).all():
                     raise WrongError("a score is not finite")
-        export(model, exported, chance.choice(list(WRITERS)))
+        export(model, exported, chance.choice(self.writers))
 
     def _verify(self, out: Path) -> None:
         with Engine("inline") as engine:
@@ -126,8 +128,15 @@ class Runs(Target):
                     raise WrongError(kind, f"step {number}")
 
 
+class KernelRuns(Runs):
+    """The same with a kernel: models are alpha, and verified by kernel values."""
+
+    name = "kernel-runs"
+    settings, writers = SETTINGS | {"kernel": "rbf", "gamma": 0.5, "tol": 1e-5}, tuple(KERNEL_WRITERS)
+
+
 def _models(run: Run) -> list[tuple[np.ndarray, ...]]:
-    return [(np.array(step.w), np.array(step.alpha), np.array(step.verdicts)) for step in run.steps]
+    return [(step.model.w(), step.alpha, step.verdicts) for step in run.steps]
 
 
 def other_lines(chance: Random, content: bytes) -> bytes:

@@ -9,10 +9,10 @@ from tests.fuzz.manifests import Manifests
 from tests.fuzz.npz import Npz
 from tests.fuzz.options import Options
 from tests.fuzz.parquet import Parquet
-from tests.fuzz.runs import Runs
+from tests.fuzz.runs import KernelRuns, Runs
 from tests.fuzz.shards import Shards
 from tests.fuzz.svmlight import Svmlight
 
 TARGETS: dict[str, type[Target]] = {
-    target.name: target for target in (Svmlight, Csv, Parquet, Npz, Manifests, Shards, Runs, Jobs, Options)
+    target.name: target for target in (Svmlight, Csv, Parquet, Npz, Manifests, Shards, Runs, KernelRuns, Jobs, Options)
 }

@@ -19,7 +19,9 @@ from pipeline.path.fit import fit_path, train_run
 from pipeline.spec import PathSpec
 from pipeline.verify.verify import verify
 from tests.clusters import real_cluster, until
+from tests.kernel_worlds import plain_kernel_world
 from tests.soak import soak
+from tests.worlds import write_shards
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"epsilon": 0.05, "c_max": 0.1, "tol": 1e-3, "memory": 2_000_000_000}
@@ -126,3 +128,23 @@ def test_the_run_goes_on_after_its_client_was_killed(data, undisturbed, cluster,
     done = subprocess.run([*command, "-q"], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert models(tmp_path / "run") == undisturbed
+
+
+@pytest.mark.parametrize("memory", ["2GB", "440MB"])  # all columns are kept, and few are: rows are woken one by one
+def test_a_kernel_has_the_same_bits_on_a_cluster_that_loses_a_worker(cluster, tmp_path, memory):
+    world = plain_kernel_world(2600, 3, seed=1)
+    rows = write_shards(tmp_path / "shards", world, range(200, 2600, 200))
+    settings = {"kernel": "rbf", "gamma": 0.5, "grid": [0.003 * 2**k for k in range(7)], "tol": 1e-3, "memory": memory}
+    expected = models(fit_path(rows, out=tmp_path / "one", **settings).path)
+    steps = 0
+
+    def listen(event) -> None:
+        nonlocal steps
+        if getattr(event, "done", False):
+            steps += 1
+            if steps == 3:
+                cluster.kill(cluster.workers[0])
+
+    run = fit_path(rows, out=tmp_path / "run", scheduler=cluster.address, listen=listen, **settings)
+    assert models(run.path) == expected
+    assert steps == 7

@@ -249,8 +249,7 @@ def check_lazy(world: KernelWorld, point) -> None:
     assert found.primal >= primal - own
     assert found.dual <= dual + own
     f = world.q @ alpha.astype(LONG)
-    blur = point.blur + point.errors[0].of_rows(point.squares)
-    assert np.all(np.abs(f - point.margins) <= blur + 1e-18 * alpha.sum())
+    assert np.all(np.abs(f - point.margins) <= point.errors[0] + 1e-18 * alpha.sum())
 
 
 def test_a_small_working_set_only_takes_longer(ring, monkeypatch):

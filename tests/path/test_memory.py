@@ -6,12 +6,14 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from pipeline.budget import BASE, default_budget, project
+from pipeline.budget import BASE, default_budget, project, project_kernel
 from pipeline.data.registry.synthetic import make
 from pipeline.errors import BudgetError
 from tests.watched import SVMSIEVE, watched
+from tests.worlds import World, write_shards
 
 BUDGET = 330_000_000
 
@@ -50,6 +52,30 @@ def test_a_budget_that_is_too_small_is_refused_with_both_numbers(shards, tmp_pat
     assert "need at least" in line
     assert "the budget is 100 MB" in line
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_kernel_stays_within_its_budget(tmp_path):
+    budget, n = 440_000_000, 30_000
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((n, 6))
+    y = np.where((x**2).sum(axis=1) + rng.standard_normal(n) > 6, 1.0, -1.0)
+    data = write_shards(tmp_path / "shards", World(x, y, np.ones(n)), range(7000, n, 7000))
+    run = tmp_path / "run"
+    settings = ("--kernel", "rbf", "--gamma", "1/d", "--grid", "0.1,0.3", "--tol", "1e-2", "--memory", str(budget))
+    found = watched(*SVMSIEVE, "path", data.path, "--out", str(run), "-q", *settings)
+    assert found.code == 0, found.stderr
+    assert found.peak <= budget
+    kept = project_kernel(n, 6, 9000, budget, 2, True).columns
+    assert 8 * n * n > 10 * kept > 80 * n, "some columns are kept, and not nearly all"
+    steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+    assert all(step["relative_gap"] <= 1e-2 for step in steps)
+
+
+def test_a_kernel_s_working_set_does_not_depend_on_the_workers():
+    small = project_kernel(10_000, 10, 5000, 10**9, 1, True)
+    assert project_kernel(10_000, 10, 5000, 10**9, 3, True) == small
+    assert project_kernel(10_000, 10, 1000, 10**9, 9, False) == small
 
 
 def test_the_projection_adds_up():

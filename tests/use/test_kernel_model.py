@@ -27,7 +27,7 @@ from pipeline.errors import RunError, SpecError
 from pipeline.events import Note
 from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import gather
-from pipeline.runs.directory import Run
+from pipeline.runs.directory import Run, open_run
 from pipeline.scoring import kernel_scores
 from pipeline.scoring.kernel_model import kernel_margins
 from pipeline.scoring.models import model_of
@@ -36,6 +36,7 @@ from pipeline.use.export import export
 from pipeline.use.predict import predict, write_predictions
 from tests.formats import write_npz, write_svmlight
 from tests.kernel_runs import DenseKernel, stored_run
+from tests.tampering import change_header
 from tests.trained import command, shards_of, sparse_rows
 
 SPEC = PathSpec(kernel="rbf", gamma=0.4, grid=(0.5, 5.0), holdout=0.3)
@@ -192,7 +193,9 @@ class TestTrainingData:
         return one
 
     def test_where_they_are_now(self, moved, tmp_path, inline, capsys):
-        with pytest.raises(RunError, match=r"no such file.*needs its training data; name them with --training-data"):
+        with pytest.raises(
+            RunError, match=r"no such file.*needs its training data; name them, or shards of them, with"
+        ):
             model_of(moved.run)
         rows = write_svmlight(tmp_path / "new.svm", moved.table)
         expected = moved.scores(moved.table.x)
@@ -210,12 +213,31 @@ class TestTrainingData:
         rows = shutil.copy(tmp_path / "rows.svm", tmp_path / "same.svm")
         close(scored(predict(inline, moved.run, rows, training=rows)), moved.scores(moved.table.x))
 
+    def test_a_file_whose_positive_class_was_named(self, tmp_path):
+        """Read with the signs that it had: by itself, 1 would be the positive class."""
+        table = sparse_rows()
+        data = shards_of(tmp_path, table, positive="0", bias=2.0)
+        run = stored_run(tmp_path / "run", data, SPEC)
+        shutil.rmtree(tmp_path / "shards")
+        model = model_of(run, training=tmp_path / "rows.svm")
+        assert model.names == ("1", "0")
+        assert model.support.coefficients.size == np.count_nonzero(run.best.alpha)
+
     def test_other_rows_are_refused(self, moved, tmp_path, inline):
         other = shards_of(tmp_path, sparse_rows(seed=4))
         with pytest.raises(RunError, match="has other rows than the run was trained on; a kernel's model of"):
             predict(inline, moved.run, other)  # they lie now where the training data were
         with pytest.raises(RunError, match="has other rows"):
             predict(inline, moved.run, other, training=other)
+
+    @pytest.mark.parametrize("change", [{"rows": 59}, {"features": 11}, {"bias": 4.0}], ids=str)
+    def test_a_run_that_says_other_numbers_of_them(self, tmp_path, change):
+        """run.json was changed, but for the fingerprint."""
+        one = Made(tmp_path)
+        header = json.loads((one.run.path / "run.json").read_text())
+        change_header(one.run.path, data=header["data"] | change)
+        with pytest.raises(RunError, match=r"has other rows than the run was trained on|in run.json it is"):
+            model_of(open_run(one.run.path))
 
 
 class TestExport:

@@ -1,11 +1,10 @@
 """The choice between projected and newton, made afresh for each problem.
 
 projected is quicker by far where Q is far from singular (dna at a gamma of 10/d: 3 rounds against 10 steps of newton,
-each a system of a thousand rows) and of no use where it is not (satimage at 1/d: nine steps of a path in ten end at
-a t of 0.02 or less). So it goes first unless more than two in five of the rows that can move start from a bound: these
+each a system of a thousand rows) and of no use where it is not (satimage at 1/d: nine steps of a path in ten are cut to
+a twentieth or less). So it goes first unless more than two in five of the rows that can move start from a bound: these
 are rows about to change sides, the systems are then large, and its steps are cut short. And it hands over as soon as
-a step is cut to a twentieth, or after 15 rounds. Where newton stalls, at the rounding of sigma (1 - f), projected
-finishes: its alpha is that of a linear system.
+a step is cut to a twentieth, or after 15 rounds.
 
 CPU seconds of whole paths (C times 1.05 a step, relative gap 1e-5): this choice, newton alone
     bcd 10/d 0.10, 0.22; digit1 10/d 0.28, 0.45; dna 1/d 1.2, 1.8; dna 10/d 3.1, 10.6; others equal to within noise.
@@ -23,7 +22,7 @@ from pipeline.solve.gram.problem import GramProblem, GramSolution
 from pipeline.solve.gram.projected import Rounds
 from pipeline.solve.gram.system import system_bytes
 
-# Measured on paths of four data sets at three gammas; a share of 0.8 and steps of 0.2 did hardly worse:
+# Measured on paths of four data sets at three gammas; a share of 0.8 or steps of 0.2 did little worse:
 SHARE_INSIDE, SHORTEST, ROUNDS = 0.6, 0.05, 15
 
 
@@ -36,13 +35,7 @@ def solve_auto(problem: GramProblem, start: np.ndarray | None = None, target_gap
     if first.solve(target_gap, ROUNDS if is_promising else 0, SHORTEST) == "converged":
         return GramSolution(first.alpha, first.gap, "converged", first.rounds, "projected")
     second = solve_newton(problem, first.best, target_gap)
-    spent = first.rounds + second.iterations
-    if second.converged or second.outcome == "failed":
-        return replace(second, iterations=spent)
-    third = Rounds(problem, second.alpha)
-    if third.solve(target_gap, ROUNDS) == "converged":
-        return GramSolution(third.alpha, third.gap, "converged", spent + third.rounds, "projected")
-    return replace(second, iterations=spent + third.rounds)
+    return replace(second, iterations=first.rounds + second.iterations)
 
 
 class Auto(GramSolver):

@@ -55,17 +55,17 @@ def movable(f, alpha, u, out):  # type: ignore[no-untyped-def]
 def clipped_search(square, rows, step, alpha, u, gradient):  # type: ignore[no-untyped-def]
     """Return the t that minimises -D(clip(alpha + t step)), and by how much D rises; all arrays over ``rows``.
 
-    Along t the value is quadratic between the points where a row reaches its bound and stays there. With ``active`` the
-    rows still moving, s = step_active and delta(t) the way so far,
+    Along t the value is quadratic between the points where a row reaches its bound and stays there. With s the step of
+    the rows still moving (``active``, 0 elsewhere), ``image`` = Q s and ``way`` = Q delta of the way so far,
 
-        slope = s . (gradient + Q delta),    curvature = s . Q s;
+        slope = s . (gradient + way),    curvature = s . image;
 
     a row that stops costs one pass over its column. All pieces up to t = 1 are looked at, since the first minimum may
     be next to nothing; beyond, the first one ends the search.
     """
     run, apart = square
     n = rows.size
-    image, way, stops = np.zeros(n), np.zeros(n), np.empty(n)
+    image, way, stops, active = np.zeros(n), np.zeros(n), np.empty(n), np.zeros(n)
     for k in range(n):
         if step[k] > 0.0:
             stops[k] = (u[k] - alpha[k]) / step[k]
@@ -74,14 +74,14 @@ def clipped_search(square, rows, step, alpha, u, gradient):  # type: ignore[no-u
         else:
             stops[k] = np.inf
         if stops[k] > 0.0 and step[k] != 0.0:
+            active[k] = step[k]
             q = run[rows[k] * apart :]
             for m in range(n):
                 image[m] += step[k] * q[rows[m]]
     slope = curvature = 0.0
     for k in range(n):
-        if stops[k] > 0.0:
-            slope += step[k] * gradient[k]
-            curvature += step[k] * image[k]
+        slope += active[k] * gradient[k]
+        curvature += active[k] * image[k]
     t = value = best_t = best = 0.0
     order = np.argsort(stops)
     for place in range(n + 1):
@@ -99,16 +99,15 @@ def clipped_search(square, rows, step, alpha, u, gradient):  # type: ignore[no-u
         if end == np.inf:
             break
         value += (end - t) * (slope + (end - t) * curvature / 2)
-        slope += (end - t) * curvature
         gone = order[place]
+        q = run[rows[gone] * apart :]
+        active[gone] = slope = curvature = 0.0
         for m in range(n):
             way[m] += (end - t) * image[m]
-        t = end
-        slope -= step[gone] * (gradient[gone] + way[gone])
-        q = run[rows[gone] * apart :]
-        curvature += step[gone] * (step[gone] * q[rows[gone]] - 2.0 * image[gone])
-        for m in range(n):
             image[m] -= step[gone] * q[rows[m]]
+            slope += active[m] * (gradient[m] + way[m])
+            curvature += active[m] * image[m]
+        t = end
         if t >= 1.0 and slope >= 0.0:
             break
     return best_t, -best

@@ -27,13 +27,8 @@ from pipeline.solve.newton_kernel import line_search, proximal_alpha
 
 # Plain choices; a worse one costs steps, never the answer:
 GROWTH, FAST_GROWTH = 3.0, 10.0  # of sigma from outer step to outer step, and where the last one gained little
-FIRST_CURVATURE, MOST_CURVATURE = (
-    10.0,
-    1e12,
-)  # sigma times the mean diagonal; the first is the largest alpha where that is more
-BACK = (
-    100.0  # sigma is divided by that where the inner loop did not end: rows change sides one by one if it is too large
-)
+FIRST_CURVATURE, MOST_CURVATURE = 10.0, 1e12  # sigma times the mean diagonal; or the largest alpha, if that is more
+BACK = 100.0  # what sigma is divided by where the inner loop did not end: rows then change sides one by one
 OUTER, INNER = 80, 60  # steps at most
 IDLE, MOST_IDLE = 0.9, 10  # an outer step that leaves so much of the gap, and so many in a row: stalled
 ENOUGH, LEAST_ENOUGH = 0.1, 1e-14  # of the proximal term's root, of |w|: the inner loop ends there
@@ -69,14 +64,18 @@ class _Newton:
             if self.least <= self.target or outcome == "failed":
                 break
             before = self.least
-            ended, alpha = self._inner()
+            ended, free = self._inner()
             if ended == "failed":
                 outcome = ended
                 continue
-            self._centre(alpha)
             if ended == "unfinished":
                 self.sigma /= BACK
+                self._centre(self.alpha)
                 continue
+            settled = self._settled(free)
+            self._centre(self.a)
+            if self.least > IDLE * before:
+                self._look(settled)
             idle = idle + 1 if self.least > IDLE * before else 0
             if idle >= MOST_IDLE:
                 outcome = "stalled"
@@ -89,43 +88,44 @@ class _Newton:
     def _centre(self, alpha: np.ndarray) -> None:
         """Take alpha as the proximal centre and start from its w; sum its margins afresh."""
         self.alpha, self.beta, self.a = alpha, alpha.copy(), alpha.copy()
-        self.f = self.problem.margins(alpha)
+        self.f = self._look(alpha)
         self.image = self.f - self.problem.b
-        gap = self.problem.gap(alpha, self.f)
+
+    def _look(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the margins of alpha, and keep it if its gap is the least yet."""
+        f = self.problem.margins(alpha)
+        gap = self.problem.gap(alpha, f)
         if gap < self.least:
             self.least, self.best = gap, alpha
+        return f
 
     def _inner(self) -> tuple[str, np.ndarray]:
-        """Minimise phi, or stop at a gap that is small enough; return how that ended and the next centre.
-
-        That is beta, put into the box, rather than a(f), which it equals but for sigma times the rounding of f.
-        """
+        """Minimise phi, or stop at a gap that is small enough; return how that ended, and J."""
+        free = self.listed[:0]
         for _ in range(INNER):
             free = self._proximal()
             r, image = self.a - self.beta, self.image - (self.f - self.problem.b)
             square = float(r @ image)
             if not np.isfinite(square):
-                return "failed", self.alpha
-            if self.problem.gap(self.a, self.image + self.problem.b) <= self.target:
-                return "reached", self.a
+                return "failed", free
             if self._is_enough(square):
-                return "minimised", np.clip(self.beta, 0.0, self.problem.u)
+                return "minimised", free
             step = r
             if free.size:
                 x = solve_block(self.square, free, 1.0 / float(self.sigma[0]), image[free])
                 if not np.all(np.isfinite(x)):
-                    return "failed", self.alpha
+                    return "failed", free
                 step[free] -= x
                 add_columns(self.square, free, -x, image)
             if not float((self.a - self.beta) @ image) > 0.0:
-                return "minimised", np.clip(self.beta, 0.0, self.problem.u)
+                return "minimised", free
             t = line_search(
                 self.f, image, self.alpha, self.problem.u, self.sigma, float(self.beta @ image), float(step @ image)
             )
             self.beta += t * step
             self.f += t * image
             self.steps += 1
-        return "unfinished", self.alpha
+        return "unfinished", free
 
     def _proximal(self) -> np.ndarray:
         """Bring a(f) and its image up to date; return the rows it leaves inside the box."""
@@ -135,8 +135,18 @@ class _Newton:
         self.a[moved] = self.trial[moved]
         return self.listed[:count]
 
+    def _settled(self, free: np.ndarray) -> np.ndarray:
+        """Return a(f) with beta on J, put into the box: where phi is minimal, the same without sigma times the rounding
+        of f. It is an answer, where that rounding is all that is left; the next centre is a(f).
+        """
+        alpha = self.a.copy()
+        alpha[free] = np.clip(self.beta[free], 0.0, self.problem.u[free])
+        return alpha
+
     def _is_enough(self, square: float) -> bool:
-        """Whether a gradient of that length^2 ends the inner loop."""
+        """Whether a gradient of that length^2 ends the inner loop, or the gap of a(f) all."""
+        if self.problem.gap(self.a, self.image + self.problem.b) <= self.target:
+            return True
         way = self.a - self.alpha
         proximal = float(way @ way) / float(self.sigma[0])
         length = abs(float(self.a @ self.image))
