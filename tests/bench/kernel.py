@@ -178,9 +178,8 @@ def show(line: Line, number: float) -> None:
     print(f"  ours  {len(steps)} steps to C = {steps[-1].c:.4g} ({ended}) in {turns} s, {ours.cpu:.2f} s of CPU")
     parts = {name: sum(step.seconds[name] for step in steps) for name in steps[-1].seconds}
     beside = ours.took[-1].wall - parts.pop("total")
-    print(
-        "        " + ", ".join(f"{name} {took:.2f}" for name, took in parts.items()) + f", beside steps {beside:.2f} s"
-    )
+    told = ", ".join(f"{name} {took:.2f}" for name, took in parts.items())
+    print(f"        {told}; C_min, set-up and writing {beside:.2f} s")
     values = sum(step.kernel_values for step in steps) / line.rows.n**2
     print(
         f"        kernel values {values:.2f} n^2, {sum(step.rounds for step in steps)} rounds, at most "
