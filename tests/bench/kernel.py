@@ -25,13 +25,10 @@ import math
 import shutil
 import tempfile
 import time
-import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import SVC
 
 import pipeline
 from pipeline.events import Event, StepProgress
@@ -41,10 +38,8 @@ from pipeline.solve.gram.problem import GramProblem
 from tests.bench.kernel_sets import SETS, SETTINGS, KernelSet, Seconds, add_arguments, open_set, warm_up
 from tests.bench.measure import verdict
 from tests.bench.path import spread
+from tests.bench.svc import TOL, Fit, Theirs
 
-TOL = 1e-4
-TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6)  # SVC's, its default first
-MOST_STEPS = 10_000_000  # of LIBSVM at the tighter ones: minutes on the smallest set
 TARGETS = {"bcd": 4.0, "dna": 10.0, "digit1": 10.0, "satimage": 10.0}
 SMALL = 1000  # rows, of which LIBSVM can have twice as many in a dense matrix at any C
 
@@ -87,48 +82,6 @@ def our_path(rows: KernelSet, gamma: float, limit: float, out: Path) -> Ours:
         except OutOfTimeError:
             stopped = True
     return Ours(pipeline.open_run(out), [took], stopped)
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What SVC took at a C, and the relative gap it reached."""
-
-    took: Seconds
-    gap: float
-
-
-def fit(rows: KernelSet, c: float, gamma: float, tolerance: float) -> Fit:
-    """Train once, cold."""
-    took, default = Seconds(), tolerance == TOLERANCES[0]
-    machine = SVC(C=c, gamma=gamma, tol=tolerance, cache_size=2000, max_iter=-1 if default else MOST_STEPS)
-    with warnings.catch_warnings(), took.counted():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap says it
-        machine.fit(rows.x, rows.y)
-    scores, coefficients = machine.decision_function(rows.x), machine.dual_coef_[0]
-    square = float(coefficients @ (scores[machine.support_] - machine.intercept_[0]))
-    primal = square / 2 + c * float(np.maximum(0.0, 1.0 - rows.y * scores).sum())
-    dual = float(np.abs(coefficients).sum()) - square / 2
-    return Fit(took, (primal - dual) / primal)
-
-
-@dataclass
-class Theirs:
-    """SVC by C: at its default tol, and at the loosest that reaches the gap, or the tightest there is."""
-
-    default: dict[float, Fit] = field(default_factory=dict)
-    tight: dict[float, Fit] = field(default_factory=dict)
-
-    def ask(self, rows: KernelSet, c: float, gamma: float) -> None:
-        """Train at one C."""
-        for tolerance in TOLERANCES:
-            self.tight[c] = fit(rows, c, gamma, tolerance)
-            self.default.setdefault(c, self.tight[c])
-            if self.tight[c].gap <= TOL:
-                return
-
-    @property
-    def arrived(self) -> int:
-        return sum(found.gap <= TOL for found in self.tight.values())
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from pipeline.solve.gram.auto import solve_auto
 from pipeline.solve.gram.libsvm import solve_libsvm
 from pipeline.solve.gram.problem import GramProblem
-from tests.bench import kernel as bench
-from tests.bench.kernel import Fit, Line, Ours, Theirs, fit, our_path
+from tests.bench import svc
+from tests.bench.kernel import Line, Ours, our_path
 from tests.bench.kernel_approaches import PAPER, reduced, relative_gap
 from tests.bench.kernel_sets import SETS, Seconds, open_set
 from tests.bench.six_approaches import APPROACHES
+from tests.bench.svc import Fit, Theirs, fit
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def test_the_gap_of_svc_is_that_of_its_own_problem(rows):
 
 def test_the_loosest_tol_that_reaches_the_gap_counts_or_the_tightest(rows, monkeypatch):
     reached = {1e-3: 5e-4, 1e-4: 2e-4, 1e-5: 5e-5, 1e-6: 1e-6}
-    monkeypatch.setattr(bench, "fit", lambda rows, c, gamma, tol: Fit(Seconds(-math.log10(tol), 1.0), c * reached[tol]))
+    monkeypatch.setattr(svc, "fit", lambda rows, c, gamma, tol: Fit(Seconds(-math.log10(tol), 1.0), c * reached[tol]))
     found = Theirs()
     for c in (0.1, 1.0, 1000.0):
         found.ask(rows, c, 0.1)
