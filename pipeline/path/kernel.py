@@ -30,7 +30,7 @@ from pipeline.runs.records import StepRecord
 from pipeline.runs.writer import RunWriter
 from pipeline.scoring.kernel_model import kernel_margins
 from pipeline.solve.gram import gram_solver_named
-from pipeline.solve.gram.problem import GramProblem
+from pipeline.solve.gram.problem import GramProblem, GramSolution
 from pipeline.spec import PathSpec
 from pipeline.working.gram import GramRows
 from pipeline.working.state import RowState
@@ -163,13 +163,27 @@ class KernelSpace:
             rows, q = self.gram.rows, self.gram.matrix()
             start = pair.alpha[rows]
             problem = GramProblem(q, c * self.state.costs[rows], pair.margins[rows] - q @ start)
-            if rows.size == self.gram.limit:  # some of many: no use in more digits than the others leave room for
-                target = max(target, DIGITS_OF_SOME * problem.gap(start, pair.margins[rows]))
-            found = self.solver.run(problem, start, target)
+            found = self._solved(problem, start, pair.margins[rows], target)
             alpha = self.state.empty()
             alpha[:] = pair.alpha
             alpha[rows] = found.alpha
         return replace(pair, alpha=alpha, margins=None, solver=found.solver)
+
+    def _solved(self, problem: GramProblem, start: np.ndarray, f: np.ndarray, target: float) -> GramSolution:
+        """Solve over the rows held. Of some among many no more digits are asked for than the others leave room for, but
+        so many that the dual value rises.
+        """
+        enough = target
+        if start.size == self.gram.limit:
+            enough = max(target, DIGITS_OF_SOME * problem.gap(start, f))
+        found = self.solver.run(problem, start, enough)
+        while enough > target:
+            moved = found.alpha - start
+            if moved @ (1.0 - f) - moved @ (problem.q @ moved) / 2 > 0.0:
+                break
+            enough = max(target, DIGITS_OF_SOME * enough)
+            found = self.solver.run(problem, found.alpha, enough)
+        return found
 
     def _foremost(self, c: float, pair: KernelPair, chosen: np.ndarray) -> np.ndarray:
         """Return the chosen rows by number; of more than can be held, those with the largest part of the gap.

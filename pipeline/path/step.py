@@ -91,7 +91,7 @@ class Stepper:
                     return Step(point, ref.margins, facts)
                 tol *= 0.3
             report(facts)
-            if stall.noted(found):
+            if stall.noted(found, tol):
                 raise _stalled(found, tol, "rounding allows no more, or the solver makes no progress")
             with clock("screen"):
                 self._screen_again(point, outlook)
@@ -205,15 +205,17 @@ class Stepper:
 class Stall:
     """Tells when rounds no longer help: for a while neither the gap has fallen nor the dual value risen, by its share.
 
-    The gap at w = w_alpha goes up and down while the dual value rises: blocks that are solved in turn need both.
+    The gap at w = w_alpha goes up and down while the dual value rises: rows that are solved for some at a time need
+    both. The dual value may be near its end, and rise by little, while the primal one is still far from it.
     """
 
     def __init__(self) -> None:
         self.gap, self.dual, self.quiet = math.inf, -math.inf, 0
 
-    def noted(self, found: Certificate) -> bool:
+    def noted(self, found: Certificate, tol: float) -> bool:
         """Take note of a round's certificate."""
-        better = found.gap < 0.98 * self.gap or found.dual > self.dual + 0.001 * found.gap
+        worth = min(0.001 * found.gap, 0.01 * tol * found.primal)
+        better = found.gap < 0.98 * self.gap or found.dual > self.dual + worth
         self.quiet = 0 if better else self.quiet + 1
         self.gap, self.dual = min(self.gap, found.gap), max(self.dual, found.dual)
         return self.quiet >= STALLED_ROUNDS
