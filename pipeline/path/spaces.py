@@ -18,9 +18,7 @@ def projected(engine: Engine, data: Dataset, spec: PathSpec) -> Budget:
     where = engine.backend
     if spec.kernel != "linear":
         if engine.pinned is not None:
-            raise SpecError(
-                "a kernel's problem is solved where the command runs; leave --solve-on worker out"
-            )
+            raise SpecError("a kernel's problem is solved where the command runs; leave --solve-on worker out")
         largest = max(shard.n_rows for shard in data.shards)
         beside = where.in_process or where.name == "processes"  # a cluster's workers have memory of their own
         return project_kernel(data.n_rows, data.n_features, largest, spec.memory, where.workers, beside)
