@@ -203,6 +203,10 @@ class KernelSpace:
         """Tell whether some rows can be solved for all at once."""
         return int(np.count_nonzero(chosen)) <= self.gram.limit
 
+    def solved_for(self, chosen: np.ndarray) -> int:
+        """Return how many of some rows a round solves for."""
+        return min(int(np.count_nonzero(chosen)), self.gram.limit)
+
     def margins_again(self, model: StoredModel) -> np.ndarray:
         """Return the margins of a step of this run, with the bits they had."""
         return self.certifier.point(model.c, self.stored(model, 0.0)).margins

@@ -125,6 +125,10 @@ class LinearSpace:
         """Tell whether some rows can be held all at once."""
         return self.working.fits(chosen)
 
+    def solved_for(self, chosen: np.ndarray) -> int:
+        """Return how many of some rows a round solves for: all, at once or in blocks."""
+        return int(np.count_nonzero(chosen))
+
     def margins_again(self, model: StoredModel) -> np.ndarray:
         """Return the margins of a step of this run, with the bits they had.
 

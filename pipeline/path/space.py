@@ -116,6 +116,10 @@ class Space(Protocol):
         """Tell whether some rows can be solved for all at once."""
         ...
 
+    def solved_for(self, chosen: np.ndarray) -> int:
+        """Return how many of some rows a round solves for."""
+        ...
+
     def margins_again(self, model: StoredModel) -> np.ndarray:
         """Return the margins of a step of this run, with the bits they had."""
         ...
