@@ -30,7 +30,7 @@ def bins_for(largest: float, terms: int) -> Bins:
 
 
 @kernel
-def add_columns(columns, slots, coefficients, bins, first, second):  # type: ignore[no-untyped-def]
+def bin_columns(columns, slots, coefficients, bins, first, second):  # type: ignore[no-untyped-def]
     """Add sum_j a_j columns[slots_j] to the two bins of every row."""
     big, small = bins
     n = first.size

@@ -1,4 +1,4 @@
-"""Sums over kernel columns for all rows: sum_j a_j K(x_i, x_j), shard by shard.
+"""ColumnSums over kernel columns for all rows: sum_j a_j K(x_i, x_j), shard by shard.
 
 A pass takes some columns (rows of the data that were gathered) with the coefficients of one or several sums. Every
 shard makes the values that it does not keep (``column_memo``) and adds them up in bins (``binned``), so that the sums
@@ -15,7 +15,7 @@ import numpy as np
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.shards.rows import Rows
 from pipeline.engine.engine import Engine
-from pipeline.maths.binned import Binned, Bins, add_columns
+from pipeline.maths.binned import Binned, Bins, bin_columns
 from pipeline.maths.kernel import Rbf
 from pipeline.maths.kernel_values import BLOCK, Columns, kernel_columns
 from pipeline.passes.column_memo import ShardColumns, columns_kept, forget
@@ -28,7 +28,7 @@ ROWS_AT_ONCE = 1 << 14  # of a shard, with columns that are not kept: a block of
 
 
 @dataclass(frozen=True)
-class Sums:
+class ColumnSums:
     """What a pass is asked for: columns by number, and the coefficients and bins of each sum.
 
     ``columns`` are the rows of those that are ``given``; others are kept. ``capacity`` columns of a shard may be kept
@@ -91,7 +91,7 @@ class KernelPasses:
         mask = np.zeros(self.data.n_rows, np.bool_)
         mask[given] = True
         found = gather(self.engine, self.data, mask, self.lengths, self.wide).x
-        sums = Sums(
+        sums = ColumnSums(
             self.kernel,
             numbers,
             given,
@@ -121,14 +121,14 @@ class KernelPasses:
 Parts = list[tuple[np.ndarray, np.ndarray]]
 
 
-def _shard_sums(shard: Shard, sums: Sums) -> tuple[Parts, int]:
+def _shard_sums(shard: Shard, sums: ColumnSums) -> tuple[Parts, int]:
     """Return the bins of every sum for a shard's rows, and how many kernel values were made."""
     rows = shard.load()
     kept = columns_kept(sums.run, shard.first_row, rows.n_rows, sums.capacity)
     return _sums_of(rows, kept, sums)
 
 
-def _awake_sums(shard: Shard, sums: Sums, awake: np.ndarray) -> tuple[Parts, int, np.ndarray]:
+def _awake_sums(shard: Shard, sums: ColumnSums, awake: np.ndarray) -> tuple[Parts, int, np.ndarray]:
     """Return the same for the rows of a shard that are awake, with their numbers; nothing is kept."""
     numbers = np.flatnonzero(awake[shard.first_row : shard.first_row + shard.n_rows])
     if numbers.size == 0:
@@ -139,7 +139,7 @@ def _awake_sums(shard: Shard, sums: Sums, awake: np.ndarray) -> tuple[Parts, int
     return *_sums_of(some, ShardColumns(0, numbers.size), sums), numbers + shard.first_row
 
 
-def _sums_of(rows: Rows, kept: ShardColumns, sums: Sums) -> tuple[Parts, int]:
+def _sums_of(rows: Rows, kept: ShardColumns, sums: ColumnSums) -> tuple[Parts, int]:
     n = rows.n_rows
     matrix = rows.indptr, rows.indices, rows.values
     squares = kept.squares_of(rows.indptr, rows.values)
@@ -166,9 +166,9 @@ def _sums_of(rows: Rows, kept: ShardColumns, sums: Sums) -> tuple[Parts, int]:
     return totals, missing.size * n
 
 
-def _add(values: np.ndarray, some: np.ndarray, slots: np.ndarray, sums: Sums, totals: Parts) -> None:
+def _add(values: np.ndarray, some: np.ndarray, slots: np.ndarray, sums: ColumnSums, totals: Parts) -> None:
     for coefficients, bins, (first, second) in zip(sums.coefficients, sums.bins, totals, strict=True):
-        add_columns(values, slots[some], coefficients[some], bins, first, second)
+        bin_columns(values, slots[some], coefficients[some], bins, first, second)
 
 
 def _forget(shard: Shard, run: str) -> None:

@@ -42,7 +42,7 @@ Doubted = tuple[Fraction, float]  # a number, and how far it may be off
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownPoint:
     """All rows' margins at a point with their errors, and |w|^2 and |v|^2/C^2 there."""
 
     margins: np.ndarray
@@ -57,7 +57,7 @@ class Signed:
 
     signs: np.ndarray
     g: Sides
-    at: Known | None = None
+    at: KnownPoint | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class KernelCertifier:
             doubted(x, y, float(x @ error))
             for x, y, error in ((alpha, f, f_error), (alpha, v, v_error), (at_bound, v, v_error))
         )
-        known = Known(f, f_error, ww, (vv[0] / Fraction(c) ** 2, vv[1] / c / c * SAFE))
+        known = KnownPoint(f, f_error, ww, (vv[0] / Fraction(c) ** 2, vv[1] / c / c * SAFE))
         owner = replace(pair, near=replace(ours, at=known), margins=f, awake=None)
         between = bounds_of(ww)
         sums = self._sums(c, f, alpha, f_error, norm_above(between[1]))

@@ -35,7 +35,7 @@ from pipeline.path.kernel_certify import (
     KernelCertifier,
     KernelPair,
     KernelPoint,
-    Known,
+    KnownPoint,
     Signed,
     bounds_of,
     doubted,
@@ -100,7 +100,7 @@ class LazyCertifier:
         self._wake(c, pair.alpha, found, awake, f, errors)
         return self._point(c, pair, found, awake, f, errors)
 
-    def _change(self, c: float, pair: KernelPair, near: Signed, known: Known) -> _Change | None:
+    def _change(self, c: float, pair: KernelPair, near: Signed, known: KnownPoint) -> _Change | None:
         """Evaluate the rows that have changed since; None if they are too many."""
         eager, rows = self.eager, self.state
         signs, free = eager.split(c, pair.alpha)
@@ -127,7 +127,7 @@ class LazyCertifier:
         doubt = (c * c * v_square[1] + 2 * c * cross[1] + own[1]) * SAFE + 8 * UNIT * abs(nearest(w_square))
         return _Change(signs, change, free, core, g, h, v_square, cross, (w_square, doubt))
 
-    def _apart(self, alpha: np.ndarray, known: Known, found: _Change) -> tuple[float, float]:
+    def _apart(self, alpha: np.ndarray, known: KnownPoint, found: _Change) -> tuple[float, float]:
         """Return rho, and a bound of |w - rho w_b|."""
         product, doubt = doubted(alpha, known.margins, float(alpha @ known.errors))
         ours, base = bounds_of(found.w_square)[1], bounds_of(known.w_square)[1]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.jit import alike
-from pipeline.maths.binned import add_columns, bins_for
+from pipeline.maths.binned import bin_columns, bins_for
 from pipeline.maths.kernel import Rbf
 from pipeline.maths.kernel_values import Columns, kernel_columns, squares_of
 
@@ -58,7 +58,7 @@ class Support:
                 wanted = np.arange(first, min(self.coefficients.size, first + COLUMNS))
                 slots = wanted - first
                 kernel_columns(self.kernel, some, squares, width, columns, wanted, made, slots)
-                add_columns(made, slots, self.coefficients[wanted], bins, total[0][part], total[1][part])
+                bin_columns(made, slots, self.coefficients[wanted], bins, total[0][part], total[1][part])
         return total[0] + total[1]
 
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipeline.maths.binned import Binned, add_columns, bins_for
+from pipeline.maths.binned import Binned, bin_columns, bins_for
 from pipeline.maths.kernel import Rbf, sum_error
 from pipeline.maths.kernel_values import BLOCK, TILE, Columns, _exponential, kernel_columns
 from pipeline.maths.rounding import UNIT
@@ -105,9 +105,9 @@ def test_sums_in_bins_do_not_depend_on_order_nor_on_history(seed, n, m):
     def total(order: np.ndarray, extra: np.ndarray) -> Binned:
         sums = Binned(bins, np.zeros(n), np.zeros(n))
         for some in np.array_split(order, 3):
-            add_columns(columns, some, a[some], bins, sums.first, sums.second)
-        add_columns(columns, extra, a[extra], bins, sums.first, sums.second)
-        add_columns(columns, extra, -a[extra], bins, sums.first, sums.second)
+            bin_columns(columns, some, a[some], bins, sums.first, sums.second)
+        bin_columns(columns, extra, a[extra], bins, sums.first, sums.second)
+        bin_columns(columns, extra, -a[extra], bins, sums.first, sums.second)
         return sums
 
     one = total(np.arange(m), np.empty(0, np.int64))
@@ -127,7 +127,7 @@ def test_a_sum_of_columns_is_within_its_bound(scale, gamma):
     a = np.array([1e6, 3.0, 2e5, 1e-9, 7e5, 0.0, 1.0, 9e5, 1e6])
     bins = bins_for(2e6, 9)
     sums = Binned(bins, np.zeros(9), np.zeros(9))
-    add_columns(found, np.arange(9), a, bins, sums.first, sums.second)
+    bin_columns(found, np.arange(9), a, bins, sums.first, sums.second)
     squares, total = (dense**2).sum(axis=1) * (1 + 1e-12), sums.values(slice(None))
     bound = sum_error(kernel, 5, squares.max())(squares, total, a, float(a.sum()))
     for i in range(9):
