@@ -35,7 +35,7 @@ from pipeline.path.starts import Starts
 from pipeline.path.step import Start, Step, Stepper
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import Run, StepView, open_run
-from pipeline.runs.records import Scores, StepRecord
+from pipeline.runs.records import RunHeader, Scores, StepRecord
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import said_of_seen
@@ -51,15 +51,15 @@ def run_path(
     validation: Dataset | None = None,
     listen: Listener = silent,
     references: Sequence[StepView] = (),
+    memory: int | None = None,
 ) -> Run:
     """Train along the path into the run directory ``out``, or continue what is there.
 
     A step starts from the step before it, or from that of ``references`` (steps of any run) whose C is nearer; the
-    first one, without references, from C_min.
+    first one, without references, from C_min. ``memory`` is this run's part of ``spec.memory`` if others run beside it.
     """
-    projection = projected(engine, data, spec)
-    others = tuple(ReferenceRecord(each.c, each.fingerprint, each.model.digest()) for each in references)
-    about = DataRecord.of(data, validation, others)
+    projection = projected(engine, data, spec, memory)
+    about = _about(data, validation, references)
     if validation is not None:
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
         if seen := said_of_seen(about, spec, validation):
@@ -69,6 +69,28 @@ def run_path(
             with MemoryMeter() as meter, one_thread():
                 PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter)
     return open_run(out)
+
+
+def begin_path(
+    engine: Engine,
+    data: Dataset,
+    spec: PathSpec,
+    out: str | Path,
+    validation: Dataset | None,
+    references: Sequence[StepView],
+) -> RunHeader:
+    """Begin a run, or go on with one, as far as C_min and the classes' weights; return what run.json says then."""
+    projection = projected(engine, data, spec)
+    with writing(out, spec, _about(data, validation, references), versions()) as writer:
+        if writer.header.class_weights is None:
+            with one_thread():
+                PathRun(engine, data, spec, validation, writer, projection, silent, references).begin()
+        return writer.header
+
+
+def _about(data: Dataset, validation: Dataset | None, references: Sequence[StepView]) -> DataRecord:
+    others = tuple(ReferenceRecord(each.c, each.fingerprint, each.model.digest()) for each in references)
+    return DataRecord.of(data, validation, others)
 
 
 def versions() -> dict[str, str]:
@@ -96,10 +118,18 @@ class PathRun:
         self.writer, self.projection, self.listen = writer, projection, listen
         self.begun = time.perf_counter()
 
-    def run(self, meter: MemoryMeter) -> None:
-        """Go along the path and finish run.json."""
+    def begin(self) -> None:
+        """Find C_min and the classes' weights."""
+        self._collect()
+        self.space.release()
+
+    def _collect(self) -> None:
         scratch = self.writer.scratch() if self.projection.scratch else None
         self._set_up(collect(self.engine, self.data, self.spec, scratch))
+
+    def run(self, meter: MemoryMeter) -> None:
+        """Go along the path and finish run.json."""
+        self._collect()
         try:
             self._walk()
         finally:
