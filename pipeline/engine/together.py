@@ -83,8 +83,8 @@ class _Ask:
 class Member(Engine):
     """An engine for one of several: what is asked of it is done for all that ask for the same."""
 
-    def __init__(self, together: Together, pinned: Pinned | None) -> None:
-        self.together, self.pinned = together, pinned
+    def __init__(self, together: Together, number: int, pinned: Pinned | None) -> None:
+        self.together, self.number, self.pinned = together, number, pinned
         self.backend, self.here = together.engine.backend, together.engine.here
 
     def stream(
@@ -104,6 +104,10 @@ class Member(Engine):
         (result,) = self.together.results(_Ask(function, shards, shared, merge=merge))
         return result
 
+    def meet(self, place: int, said: T) -> list[T]:
+        """Return what all members say at a place, in their order: each waits for the others there."""
+        return self.together.met(place, self.number, said)
+
     def close(self) -> None:
         """Leave the backend to all the others."""
 
@@ -116,19 +120,20 @@ class Together:
         self.cores = available_cores() if engine.pinned is None else engine.backend.workers
         self.turn = threading.Condition()
         self.waiting: list[_Ask] = []
-        self.busy = self.left = 0
+        self.busy = self.left = self.count = 0
+        self.said: dict[int, dict[int, Any]] = {}  # by place, then by member
         self.failed: BaseException | None = None
 
     def run(self, tasks: Sequence[Callable[[Member], R]]) -> list[R]:
         """Return what the tasks return, each given a member of its own; the first error ends all of them."""
         found: dict[int, R] = {}
-        self.left = len(tasks)
+        self.left = self.count = len(tasks)
 
         def go(k: int, task: Callable[[Member], R]) -> None:
             try:
                 self._take_core()
                 try:
-                    found[k] = task(Member(self, self._pinned(k)))
+                    found[k] = task(Member(self, k, self._pinned(k)))
                 finally:
                     self._leave_core()
             except MemberEndedError:
@@ -169,6 +174,19 @@ class Together:
         finally:
             ask.closed = True
             self._take_core()
+
+    def met(self, place: int, number: int, value: Any) -> list[Any]:
+        """Wait, without a core, until all members have said something at a place."""
+        with self.turn:
+            self._check()
+            found = self.said.setdefault(place, {})
+            found[number] = value
+            self.busy -= 1
+            self.turn.notify_all()
+            self.turn.wait_for(lambda: len(found) == self.count or self.failed is not None)
+        self._take_core()
+        self._check()
+        return [found[k] for k in range(self.count)]
 
     def _next(self, ask: _Ask) -> tuple[Any] | None:
         while True:

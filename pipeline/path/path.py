@@ -27,6 +27,7 @@ from pipeline.events import Listener, Note, StepProgress, silent
 from pipeline.maths.eps_grid import check_grid, has_ended, next_c
 from pipeline.maths.score import best
 from pipeline.meter import MemoryMeter
+from pipeline.path.agreement import Agreement
 from pipeline.path.c_range import Range
 from pipeline.path.judge import Judge
 from pipeline.path.space import Point, Space
@@ -65,7 +66,9 @@ def run_path(
         if seen := said_of_seen(about, spec, validation):
             listen(Note(f"{validation.path}: {seen}"))
     with writing(out, spec, about, versions()) as writer:
-        if not writer.header.is_finished:
+        if writer.header.is_finished:
+            Agreement(engine, spec).again(writer.steps, ended=True)
+        else:
             with MemoryMeter() as meter, one_thread():
                 PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter)
     return open_run(out)
@@ -136,9 +139,16 @@ class PathRun:
             self.space.release()
         found = [step.scores for step in self.writer.steps]
         self._mention_what_is_not_defined(found)
+        if self.agreement.peaked:
+            self.listen(
+                Note(
+                    f"{self.spec.select.replace('_', ' ')} has not improved for {self.spec.patience} values of C: done"
+                )
+            )
         earlier = self.writer.header.seconds or 0.0
         self.writer.finish(
             best_step=best(found, self.spec.select),
+            stopped="patience" if self.agreement.peaked else None,
             peak_memory=meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,
         )
@@ -159,6 +169,7 @@ class PathRun:
         self.stepper = Stepper(self.space, spec)
         self.starts = Starts(self.space, self.writer, spec, self.references)
         self.judge = Judge(self.space, self.validation)
+        self.agreement = Agreement(self.engine, spec)
         anywhere = self.space.starts_anywhere and spec.grid is not None and not spec.grid_in_c_min
         if self.writer.header.class_weights is None:  # nor is C_min known: both are written at once
             found = math.inf if anywhere else self.space.c_min()
@@ -170,7 +181,8 @@ class PathRun:
 
     def _walk(self) -> None:
         last = self.starts.resumed(self.listen) if self.writer.steps else None
-        while (c := self._next(last)) is not None:
+        self.agreement.again(self.writer.steps)
+        while (c := self.agreement.next(self._next(last), self.writer.steps)) is not None:
             last = self._step(c, last)
             facts = replace(last.facts, scores=self.judge.scores(last.point))
             line = self.space.write(self.writer, facts, last.point)

@@ -96,6 +96,7 @@ HEADER: dict[str, Check] = {
     "versions": _values(_is_text),
     "n_steps": _or_none(_is_whole),
     "best_step": _or_none(_is_whole),
+    "stopped": lambda x: x in (None, "patience"),
     "c_min": _or_none(_is_positive),
     "class_weights": _or_none(lambda x: isinstance(x, list | tuple) and len(x) == 2 and all(map(_is_positive, x))),
     "cv_scores": _or_none(_each(_are_scores)),

@@ -112,6 +112,8 @@ class RunHeader:
     """How many steps a finished run has."""
     best_step: int | None
     """The number of the step with the best score in a finished run; None if nothing was scored."""
+    stopped: str | None
+    """Why a finished run ended before the last C that was asked for: ``patience``, or None if it did not."""
     cv_scores: list[Scores] | None
     """The mean scores of the folds by step, once all folds are finished."""
     peak_memory: int | None
@@ -127,7 +129,7 @@ class RunHeader:
     @classmethod
     def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
         """Return that of a run that begins now."""
-        missing = ("c_min", "class_weights", "n_steps", "best_step", "cv_scores", "peak_memory", "seconds")
+        missing = ("c_min", "class_weights", "n_steps", "best_step", "stopped", "cv_scores", "peak_memory", "seconds")
         item: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
         item |= {"spec": spec.to_json(), "data": data.to_json(), "versions": versions} | dict.fromkeys(missing)
         return cls.from_json(sealed(item | {CHAIN: foundation(item)}))
@@ -137,7 +139,7 @@ class RunHeader:
         """Read run.json, of any version that is READABLE; raise ValueError or LookupError if it is damaged."""
         check_header(item)
         weights = item.get("class_weights")
-        names = ("c_min", "n_steps", "best_step", "cv_scores", "peak_memory", "seconds", CHAIN, SEAL)
+        names = ("c_min", "n_steps", "best_step", "stopped", "cv_scores", "peak_memory", "seconds", CHAIN, SEAL)
         return cls(
             version=item["version"],
             status=item["status"],
