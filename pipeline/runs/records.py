@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import CHAIN, MODEL, SEAL, foundation, sealed
 from pipeline.runs.checks import check_header
 from pipeline.runs.data_record import DataRecord
@@ -18,7 +19,7 @@ from pipeline.spec import PathSpec
 FORMAT, VERSION = "svmsieve-run", 3
 # 2: primal, dual and relative_gap are bounds in exact arithmetic, steps are chained; 3: null for what is missing
 READABLE = (1, 2, 3)
-Scores = dict[str, float | None]  # by the names in SCORES; None where a score is not defined (a class is missing)
+Scores = dict[str, float | None]  # by the names in SCORES (the log-loss only if it was selected); None: not defined
 DIGEST = "model_digest"
 
 
@@ -114,6 +115,8 @@ class RunHeader:
     """The number of the step with the best score in a finished run; None if nothing was scored."""
     cv_scores: list[Scores] | None
     """The mean scores of the folds by step, once all folds are finished."""
+    calibration: Calibration | None
+    """What makes probabilities of the scores of one of its models; None if nothing was calibrated."""
     peak_memory: int | None
     """The most memory that a finished run held, in bytes."""
     seconds: float | None
@@ -127,7 +130,7 @@ class RunHeader:
     @classmethod
     def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
         """Return that of a run that begins now."""
-        missing = ("c_min", "class_weights", "n_steps", "best_step", "cv_scores", "peak_memory", "seconds")
+        missing = ("c_min", "class_weights", "n_steps", "best_step", "cv_scores", "calibration", "peak_memory", "seconds")
         item: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
         item |= {"spec": spec.to_json(), "data": data.to_json(), "versions": versions} | dict.fromkeys(missing)
         return cls.from_json(sealed(item | {CHAIN: foundation(item)}))
@@ -136,7 +139,7 @@ class RunHeader:
     def from_json(cls, item: dict[str, Any]) -> RunHeader:
         """Read run.json, of any version that is READABLE; raise ValueError or LookupError if it is damaged."""
         check_header(item)
-        weights = item.get("class_weights")
+        weights, calibration = item.get("class_weights"), item.get("calibration")
         names = ("c_min", "n_steps", "best_step", "cv_scores", "peak_memory", "seconds", CHAIN, SEAL)
         return cls(
             version=item["version"],
@@ -145,6 +148,7 @@ class RunHeader:
             data=DataRecord.from_json(item["data"]),
             versions=item.get("versions") or {},
             class_weights=None if weights is None else (weights[0], weights[1]),
+            calibration=None if calibration is None else Calibration.from_json(calibration),
             **{name: item.get(name) for name in names},
             _item=item,
         )
