@@ -168,7 +168,7 @@ class PathRun:
         allowed.check(step.c for step in self.references)
         self.stepper = Stepper(self.space, spec)
         self.starts = Starts(self.space, self.writer, spec, self.references)
-        self.judge = Judge(self.space, self.validation)
+        self.judge = Judge(self.space, self.validation, spec.select)
         self.agreement = Agreement(self.engine, spec)
         anywhere = self.space.starts_anywhere and spec.grid is not None and not spec.grid_in_c_min
         if self.writer.header.class_weights is None:  # nor is C_min known: both are written at once
