@@ -22,7 +22,7 @@ from pipeline.cli.options import (
     solve_on_option,
     workers_option,
 )
-from pipeline.cli.progress import human_bytes, progress, score
+from pipeline.cli.progress import counted, human_bytes, progress, score
 from pipeline.cli.table import table
 from pipeline.spec import GRAM_SOLVERS, KERNELS, RULES, SCORES, SOLVERS
 
@@ -214,8 +214,8 @@ def _show_classes(run: ClassesRun) -> None:
     worst = max(step.relative_gap for step in run.steps)
     memory = f", peak memory {human_bytes(run.header.peak_memory)}" if run.header.peak_memory else ""
     click.echo(
-        f"{run.path}: {len(run.classes):,} classes at {len(run.steps)} values of C, each model certified, relative gap "
-        f"at most {worst:.1e}, {run.header.seconds or 0.0:.1f} s{memory}"
+        f"{run.path}: {len(run.classes):,} classes at {counted(len(run.steps), 'value')} of C, each model certified, "
+        f"relative gap at most {worst:.1e}, {run.header.seconds or 0.0:.1f} s{memory}"
     )
 
 

@@ -130,14 +130,8 @@ class ClassesPath:
         return classes_model_of(self.writer.folder, step, self.data)
 
     def _grid(self) -> tuple[float, ...]:
-        """Return the C that all classes are trained at, ascending.
-
-        On the eps-path each class would go at its own pace: here is where they could agree on the next C.
-        """
-        if self.spec.grid is None:
-            count = len(self.data.classes)
-            problem = f"{self.data.path}: has {count:,} classes, which are trained at the same C"
-            raise SpecError(f"{problem}; give them as --grid, for example 10x:1000x:5")
+        """Return the C that all classes are trained at, ascending."""
+        assert self.spec.grid is not None, "see _check"
         unit = self._smallest_c_min() if self.spec.grid_in_c_min else 1.0
         return tuple(unit * c for c in check_grid(list(self.spec.grid)))
 
@@ -178,7 +172,10 @@ def _cross_validated(writer: ClassesWriter, folds: list[list[Scores]]) -> None:
 
 
 def _check(data: Dataset, spec: PathSpec, references: Sequence[ClassesStep]) -> None:
-    """Refuse what cannot be, before anything is trained."""
+    """Refuse what cannot be, before anything is written."""
+    if spec.grid is None:  # each class would follow the eps-path at its own pace: they do not agree on the next C yet
+        problem = f"{data.path}: has {len(data.classes):,} classes, which are trained at the same C"
+        raise SpecError(f"{problem}; give them as --grid, for example 10x:1000x:5")
     for step in references:
         if not isinstance(step, ClassesStep):
             problem = "the reference is a model of two classes, and the data have"

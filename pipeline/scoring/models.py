@@ -21,7 +21,7 @@ from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import gather
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import Run, RunOf, StepView, open_path
+from pipeline.runs.directory import HEADER, Run, RunOf, StepView, open_path, read_item
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel, support_of
 from pipeline.scoring.linear_model import LinearModel
@@ -96,10 +96,22 @@ def _training_data(run: Path, about: DataRecord, given: Dataset | str | Path | N
             data = open_dataset(given or about.path, spec, listen, given=())
         except SieveError as error:
             raise RunError(f"{error}; {cure}") from error
+    if data.classes and not about.classes:
+        data = _against_rest(run, about, data)
     shape, said = (data.n_rows, data.n_features, data.bias), (about.rows, about.features, about.bias)
     if data.fingerprint != about.fingerprint or shape != said:
         raise RunError(f"{data.path}: has other rows than the run was trained on; {cure}")
     return data
+
+
+def _against_rest(run: Path, about: DataRecord, data: Dataset) -> Dataset:
+    """Return data of several classes as the run of one of them saw them, if they have it."""
+    if about.positive[0] not in data.classes:
+        return data
+    above, weights = run.parents[1], None
+    if (above / HEADER).is_file():
+        weights = read_item(above).get("class_weights")
+    return data.against_rest(data.classes.index(about.positive[0]), weights)
 
 
 def _columns(about: DataRecord) -> tuple[str, ...] | None:

@@ -36,6 +36,8 @@ def _differences(said: DataRecord, found: DataRecord, data: Dataset) -> Iterator
         one, other = getattr(said, name), getattr(found, name)
         if set(one) != set(other):
             yield f"run.json calls the {name} class {', '.join(one)}, but the data {', '.join(other)}"
+    if said.classes != found.classes:
+        yield f"run.json has the classes {', '.join(said.classes)}, but the data {', '.join(found.classes)}"
     if said.one_against_rest != found.one_against_rest:
         yield "run.json says otherwise than the data whether the negative class is all that is not positive"
     if said.says_columns and found.columns is not None and said.columns != found.columns:
