@@ -214,8 +214,8 @@ def _show_classes(run: ClassesRun) -> None:
     worst = max(step.relative_gap for step in run.steps)
     memory = f", peak memory {human_bytes(run.header.peak_memory)}" if run.header.peak_memory else ""
     click.echo(
-        f"{run.path}: {len(run.classes):,} classes at {counted(len(run.steps), 'value')} of C, each model certified, "
-        f"relative gap at most {worst:.1e}, {run.header.seconds or 0.0:.1f} s{memory}"
+        f"{run.path}: {len(run.classes) * len(run.steps):,} certified models, {len(run.classes):,} classes at "
+        f"{counted(len(run.steps), 'value')} of C, relative gap at most {worst:.1e}, {run.header.seconds or 0.0:.1f} s{memory}"
     )
 
 

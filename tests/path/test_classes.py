@@ -351,7 +351,7 @@ def test_the_commands(tmp_path, capsys, data):
     head, *lines, last = said.splitlines()
     assert head.split()[:6] == ["step", "C", "free", "relative", "gap", "accuracy"]
     assert [line.split()[1] for line in lines] == ["0.1", "1"]
-    assert "3 classes at 2 values of C, each model certified" in last
+    assert "6 certified models, 3 classes at 2 values of C, relative gap at most" in last
     assert open_run(out).header.class_weights == (2.0, 1.0, 0.5)
     code, said, _ = command(
         capsys, "train", data.path, "--c", "0.5", "--reference", out, "--out", tmp_path / "one", "-q"
