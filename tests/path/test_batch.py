@@ -57,7 +57,7 @@ def test_together_as_alone(data, tmp_path, rule):
 def test_the_same_bits_wherever_passes_run(data, tmp_path, scheduler):
     for name in ("threads", scheduler):
         with Engine(name) as engine:
-            run_together(engine, problems(data, tmp_path / name))
+            run_together(engine, problems(data, tmp_path / name, memory=4 * 10**9))
     assert models(tmp_path / scheduler) == models(tmp_path / "threads")
 
 
@@ -74,13 +74,13 @@ def test_models_are_those_of_the_oracle(world, data, tmp_path):
 
 def test_a_batch_that_does_not_fit_is_cut(data, tmp_path, monkeypatch):
     """With little memory fewer are trained at a time; the bits are those of any other cut."""
-    asked = problems(data, tmp_path / "whole", memory=BASE + 400_000_000)
+    asked = problems(data, tmp_path / "whole", memory=BASE + 90_000_000)
     with Engine("threads", 2) as engine:
         count, memory = division(engine, asked)
         assert 1 < count < 5
         run_together(engine, asked)
         monkeypatch.setattr(batch, "division", lambda engine, problems: (2, memory))
-        run_together(engine, problems(data, tmp_path / "pairs", memory=BASE + 400_000_000))
+        run_together(engine, problems(data, tmp_path / "pairs", memory=BASE + 90_000_000))
     assert models(tmp_path / "pairs") == models(tmp_path / "whole")
 
 
