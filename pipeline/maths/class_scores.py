@@ -23,9 +23,7 @@ from pipeline.maths.score import LOG_LOSS, auc
 from pipeline.maths.sigmoid import LEAST_PROBABILITY, cross_fitted_probabilities
 
 
-def class_scores(
-    columns: Iterable[np.ndarray], codes: np.ndarray, select: str = "accuracy"
-) -> dict[str, float | None]:
+def class_scores(columns: Iterable[np.ndarray], codes: np.ndarray, select: str = "accuracy") -> dict[str, float | None]:
     """Return the scores of rows with class ``codes``, given the scores of all rows by each class's model in turn.
 
     As for two classes, the log-loss is there only if it is the one to ``select`` by.

@@ -130,7 +130,16 @@ class RunHeader:
     @classmethod
     def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
         """Return that of a run that begins now."""
-        missing = ("c_min", "class_weights", "n_steps", "best_step", "cv_scores", "calibration", "peak_memory", "seconds")
+        missing = (
+            "c_min",
+            "class_weights",
+            "n_steps",
+            "best_step",
+            "cv_scores",
+            "calibration",
+            "peak_memory",
+            "seconds",
+        )
         item: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
         item |= {"spec": spec.to_json(), "data": data.to_json(), "versions": versions} | dict.fromkeys(missing)
         return cls.from_json(sealed(item | {CHAIN: foundation(item)}))
