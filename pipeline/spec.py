@@ -39,7 +39,8 @@ class PathSpec:
     ``class_weight`` multiplies the costs of negative and positive rows. ``holdout`` leaves that share of the rows out
     of training, chosen by a hash of what is in the row; ``fold`` = (k, K) leaves out part k of K in the same way, and
     ``cv`` = K trains K such runs beside the main one; ``stratified`` makes such parts of each class's rows equally
-    large, and another ``seed`` makes other parts. ``predict`` solves over the rows that are likely to move and freezes
+    large, and another ``seed`` makes other parts. With ``patience`` K the path ends when the score (``select``) has not
+    improved for K values of C; 0 waits for ever. ``predict`` solves over the rows that are likely to move and freezes
     the other undecided ones until the certificate asks for them; without it every undecided row is solved for.
     ``shrink`` is dcd's own heuristic. ``memory`` is in bytes. ``kernel`` is linear, or rbf with its number ``gamma``;
     solvers of a kernel's problem are others (``GRAM_SOLVERS``).
@@ -58,6 +59,7 @@ class PathSpec:
     fold: tuple[int, int] | None = None
     cv: int = 0
     select: str = "accuracy"
+    patience: int = 0
     predict: bool = True
     shrink: bool = True
     kernel: str = "linear"
@@ -90,6 +92,7 @@ class PathSpec:
             self._set("fold", _fold(self.fold))
         self._set("cv", _whole("cv", self.cv, 0))
         self._set("seed", _whole("seed", self.seed, 0, MOST_SEED))
+        self._set("patience", _whole("patience", self.patience, 0))
         if self.cv and (self.cv < 2 or self.holdout):
             raise SpecError("cross-validation needs at least 2 folds, and no hold-out beside it")
 

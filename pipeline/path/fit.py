@@ -16,7 +16,7 @@ from pipeline.data.inputs import open_dataset
 from pipeline.engine.engine import Engine
 from pipeline.events import Listener, silent
 from pipeline.files import local, remove_folder
-from pipeline.path.folds import check_folds, cross_validate
+from pipeline.path.folds import cross_validate
 from pipeline.path.gamma import asked_kernel, check_references
 from pipeline.path.path import run_path
 from pipeline.runs.directory import Run, StepView, stored_spec
@@ -151,10 +151,8 @@ def train_run(
 ) -> Run:
     """Train the path, and its folds if cross-validation was asked for."""
     check_references(spec, references)
-    if spec.cv:
-        check_folds(engine, data, spec)
-    run = run_path(engine, data, spec, out, validation, listen, references)
-    return cross_validate(engine, data, run, listen) if spec.cv else run
+    train = cross_validate if spec.cv else run_path
+    return train(engine, data, spec, out, validation, listen, references)
 
 
 def budget_for(out: str | Path | None) -> int:

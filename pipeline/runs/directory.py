@@ -30,6 +30,7 @@ from pipeline.runs.records import FORMAT, READABLE, RunHeader, Scores, StepRecor
 from pipeline.spec import PathSpec
 
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
+FOLDS = "folds"  # runs of a cross-validation, numbered
 MOST_C_SHOWN = 8
 
 

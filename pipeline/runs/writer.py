@@ -22,6 +22,7 @@ from pipeline.files import locked, remove_folder, write_json, write_whole
 from pipeline.runs.chain import CHAIN, MODEL, foundation, is_chained, link
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import (
+    FOLDS,
     HEADER,
     MODELS,
     SCRATCH,
@@ -137,7 +138,7 @@ def _make(folder: Path) -> None:
         raise RunError(f"{folder}: is a file; choose another --out")
     if folder.is_dir() and not (folder / HEADER).exists():
         half = {entry.name for entry in folder.glob(f"{HEADER}*.tmp")}
-        names = {entry.name for entry in folder.iterdir()} - half - {MODELS}
+        names = {entry.name for entry in folder.iterdir()} - half - {MODELS, FOLDS}  # folds may have begun first
         if STEPS in names:
             raise RunError(f"{folder}: has lost its {HEADER}; remove {folder} to start afresh, or choose another --out")
         if names or ((folder / MODELS).exists() and any((folder / MODELS).iterdir())):

@@ -25,8 +25,8 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.events import Listener, Note, Progress, silent
-from pipeline.path.folds import FOLDS
 from pipeline.runs.chain import MODEL, broken, is_chained
+from pipeline.runs.directory import FOLDS
 from pipeline.verify.enclosure import rounded_down, rounded_up
 from pipeline.verify.header import check_best, check_ends, check_seal
 from pipeline.verify.origin import check_origin
