@@ -23,14 +23,14 @@ import numpy as np
 from pipeline.spec import PathSpec
 
 _GOLDEN, _WORD = 0x9E3779B97F4A7C15, 2**64  # SplitMix64's, whose finaliser ``seeded`` is
-_BEYOND = np.uint64(_WORD - 1)
 
 
 @dataclass(frozen=True)
 class Split:
     """Tells the rows that are left out, by their seeded hashes and classes.
 
-    ``begins`` has the hashes at which the second part of each class begins, the third, ...; None: not stratified.
+    ``begins`` has the hashes at which the second part of each class begins, the third, ... (but for empty parts in the
+    end); None: not stratified.
     """
 
     spec: PathSpec
@@ -69,7 +69,7 @@ def split_of(
             count += some.size
         ranked = room[:count]
         ranked.sort()
-        begins[y] = np.array([ranked[at] if at < count else _BEYOND for at in cuts(ranked, spec)], np.uint64)
+        begins[y] = np.array([ranked[at] for at in cuts(ranked, spec) if at < count], np.uint64)
     return Split(spec, begins)
 
 
