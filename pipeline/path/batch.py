@@ -56,7 +56,7 @@ def run_together(engine: Engine, problems: Sequence[Problem], listen: Listener =
     found: list[Run] = []
     for first in range(0, len(problems), count):
         tasks = [
-            partial(_run, problem=each, listen=told.by(first + k), memory=memory)
+            partial(_run, problem=each, listen=told.by(first + k), memory=memory if count > 1 else None)
             for k, each in enumerate(problems[first : first + count])
         ]
         with one_thread():
@@ -64,7 +64,7 @@ def run_together(engine: Engine, problems: Sequence[Problem], listen: Listener =
     return found
 
 
-def _run(engine: Engine | Member, problem: Problem, listen: Listener, memory: int) -> Run:
+def _run(engine: Engine | Member, problem: Problem, listen: Listener, memory: int | None) -> Run:
     each = problem
     return run_path(engine, each.data, each.spec, each.out, each.validation, listen, each.references, memory)
 
@@ -72,6 +72,7 @@ def _run(engine: Engine | Member, problem: Problem, listen: Listener, memory: in
 def division(engine: Engine, problems: Sequence[Problem]) -> tuple[int, int]:
     """Return how many of the problems are trained at a time, and how much memory each may use."""
     data, spec = problems[0].data, problems[0].spec
+    projected(engine, data, spec)
     if spec.kernel != "linear":  # what kernels keep, columns, cannot be shared; each has passes enough for all cores
         return 1, spec.memory
     rows = entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows

@@ -43,6 +43,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     fold: tuple[int, int] | None = PathSpec.fold,
     cv: int = PathSpec.cv,
     select: str = PathSpec.select,
+    patience: int = PathSpec.patience,
     predict: bool = PathSpec.predict,
     shrink: bool = PathSpec.shrink,
     kernel: str | None = None,
@@ -74,6 +75,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     ``fold``           (k, K): leave out part k of K instead
     ``cv``             K: train K such folds beside the run, and score by them
     ``select``         the score that names the best step: accuracy, balanced_accuracy, auc, f1 or log_loss
+    ``patience``       K: end the path when that score has not improved for K values of C; 0 goes on to the end
     ``predict``        solve over the rows that are likely to move first; without it over every undecided row
     ``shrink``         dcd's own heuristic
     ``kernel``         linear, or rbf: exp(-gamma |x - x'|^2), plus the square of the data's bias; by default that of
@@ -107,6 +109,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         fold=fold,
         cv=cv,
         select=select,
+        patience=patience,
         predict=predict,
         shrink=shrink,
         stratified=stratified,

@@ -94,9 +94,8 @@ def cross_validate(
         _check_versions(run)
         folds = run_together(engine, _problems(data, spec, out, [step.c for step in run.steps]), listen)
     else:
-        grid = check_grid(list(spec.grid))
+        header, grid = begin_path(engine, data, spec, out, validation, references), check_grid(list(spec.grid))
         if spec.grid_in_c_min:
-            header = begin_path(engine, data, spec, out, validation, references)
             grid = [(header.c_min or math.nan) * c for c in grid]
         main = Problem(data, spec, out, validation, references)
         run, *folds = run_together(engine, [main, *_problems(data, spec, out, grid)], listen)
