@@ -48,6 +48,8 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     shrink: bool = PathSpec.shrink,
     kernel: str | None = None,
     gamma: float | str | None = None,
+    stratified: bool = PathSpec.stratified,
+    seed: int = PathSpec.seed,
     scheduler: str = "threads",
     workers: int | None = None,
     solve_on: str = "client",
@@ -80,6 +82,8 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
                        the references, or linear
     ``gamma``          of a kernel: a number, "0.1/d" with any number over the number of features, or "scale", which is
                        1/(d variance of all entries); by default that of the references, or scale
+    ``stratified``     makes hold-out and folds of each class's rows equally large
+    ``seed``           another one makes another hold-out and other folds
     ``scheduler``      threads, processes, inline, or the address of a Dask scheduler, with ``workers`` of them
     ``solve_on``       on a cluster the solver runs here ("client"), or on one of the workers ("worker"); the models are
                        the same, to the bit
@@ -108,6 +112,8 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         patience=patience,
         predict=predict,
         shrink=shrink,
+        stratified=stratified,
+        seed=seed,
         **shape.provisional,
     )
     folder = here or Path(tempfile.mkdtemp(prefix="svmsieve-"))

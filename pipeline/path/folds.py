@@ -29,7 +29,7 @@ from pipeline.runs.directory import FOLDS, HEADER, Run, StepView, open_run
 from pipeline.runs.records import Scores
 from pipeline.runs.writer import alone_in, changed_versions
 from pipeline.spec import PathSpec
-from pipeline.working.state import fold_of
+from pipeline.working.split import fold_of, seeded
 
 
 def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
@@ -37,8 +37,11 @@ def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
     cure = "use fewer folds"
     if spec.cv > data.n_rows:
         raise DataError(f"{data.n_rows:,} rows cannot be cut into {spec.cv:,} folds; {cure}", path=data.path)
+    if spec.stratified:
+        _check_different_rows(engine, data, spec.cv)
+        return
     counts = np.zeros((2, spec.cv), np.int64)  # negative and positive rows of each fold
-    for part in engine.stream(_fold_counts, data.shards, spec.cv):
+    for part in engine.stream(_fold_counts, data.shards, spec.cv, spec.seed):
         counts += part
     for k, (negative, positive) in enumerate(counts.T):
         where = f"fold {k + 1} of {spec.cv} (rows are assigned by what is in them)"
@@ -48,9 +51,27 @@ def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
             raise DataError(f"{where} has all rows of a class, and none to train on are left; {cure}", path=data.path)
 
 
-def _fold_counts(shard: Shard, folds: int) -> np.ndarray:
+def _check_different_rows(engine: Engine, data: Dataset, folds: int) -> None:
+    """Raise DataError unless a class has a row for every stratified fold, and each two: none is in one fold alone."""
+    different = [np.empty(0, np.uint64) for _ in (-1, 1)]
+    for part in engine.stream(_different_rows, data.shards, folds):
+        different = [np.union1d(one, two)[:folds] for one, two in zip(different, part, strict=True)]
+    counts = [each.size for each in different]
+    if min(counts) < 2 or max(counts) < folds:
+        few = min(counts) if min(counts) < 2 else max(counts)
+        problem = f"a class has {few} different rows, too few for {folds} stratified folds (equal rows stay together)"
+        raise DataError(f"{problem}; use fewer folds, or leave stratified out", path=data.path)
+
+
+def _different_rows(shard: Shard, most: int) -> list[np.ndarray]:
     rows = shard.load()
-    fold = fold_of(row_hashes(rows), folds)
+    hashes = row_hashes(rows)
+    return [np.unique(hashes[rows.labels == y])[:most] for y in (-1, 1)]
+
+
+def _fold_counts(shard: Shard, folds: int, seed: int) -> np.ndarray:
+    rows = shard.load()
+    fold = fold_of(seeded(row_hashes(rows), seed), folds)
     return np.stack([np.bincount(fold[rows.labels == y], minlength=folds) for y in (-1, 1)])
 
 

@@ -201,7 +201,7 @@ class _Verifier:
             if n + 1 < len(run.steps) or run.header["status"] == "finished":
                 yield from filter(None, [spacing_problem(claim, found, following, spec.epsilon)])
         if not run.header["data"].get("validation"):
-            yield from filter(None, [wrong_score(step.facts.get("scores"), *found.margins, rows.held_out)])
+            yield from filter(None, [wrong_score(step.facts.get("scores"), *found.margins, rows.held_out, spec.select)])
         yield from filter(None, [self.problems.get(n)])
         if is_chained(run.header) and step.facts.get(MODEL) != step.model.digest():
             yield "its model file is not the one that was written"

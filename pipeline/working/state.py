@@ -20,6 +20,7 @@ from pipeline.data.shards.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.spec import PathSpec
+from pipeline.working.split import seeded, split_of
 
 CHUNK = 1 << 17  # rows at a time: 1 MB an array
 
@@ -57,39 +58,32 @@ class RowState:
 def collect(engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None) -> RowState:
     """Collect the facts of all rows in one pass, and settle their costs: class weights, and 0 for rows left out."""
     arrays = RowState(data.n_rows, scratch)
-    splitting = bool(spec.holdout or spec.fold)
+    hashes = arrays.empty(np.uint64) if spec.splits else None
     row = 0
-    for norms, lengths, costs, labels, hashes, wide in engine.stream(_facts, data.shards, splitting):
+    for norms, lengths, costs, labels, some, wide in engine.stream(_facts, data.shards, spec):
         part = slice(row, row + norms.size)
         arrays.norms[part], arrays.lengths[part], arrays.labels[part] = norms, lengths, labels
-        arrays.costs[part] = costs * ~left_out(hashes, spec) if splitting else costs
+        arrays.costs[part] = costs
+        if hashes is not None:
+            hashes[part] = some
         arrays.wide = arrays.wide or wide
         row = part.stop
     assert row == data.n_rows
+    if hashes is not None:
+        _leave_out(arrays, spec, hashes)
     _weigh_classes(arrays, spec, data.path)
     return arrays
 
 
-def left_out(hashes: np.ndarray, spec: PathSpec) -> np.ndarray:
-    """Tell which rows are not trained on: equal rows share their fate, today and tomorrow."""
-    if spec.fold is None:
-        return _place(hashes) < spec.holdout
-    k, folds = spec.fold
-    return fold_of(hashes, folds) == k
+def _leave_out(arrays: RowState, spec: PathSpec, hashes: np.ndarray) -> None:
+    split = split_of(spec, hashes, arrays.labels, arrays.empty, list(arrays.chunks()))
+    for part in arrays.chunks():
+        arrays.costs[part] *= ~split.left_out(hashes[part], arrays.labels[part])
 
 
-def fold_of(hashes: np.ndarray, folds: int) -> np.ndarray:
-    """Return the fold that each row belongs to."""
-    return np.minimum((_place(hashes) * folds).astype(np.int64), folds - 1)
-
-
-def _place(hashes: np.ndarray) -> np.ndarray:
-    return hashes.astype(np.float64) / 2.0**64
-
-
-def _facts(shard: Shard, splitting: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+def _facts(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
     rows = shard.load()
-    hashes = row_hashes(rows) if splitting else np.empty(0, np.uint64)
+    hashes = seeded(row_hashes(rows), spec.seed) if spec.splits else np.empty(0, np.uint64)
     lengths = np.diff(rows.indptr).astype(np.int32, copy=False)
     wide = bool(rows.values.dtype == np.float64)
     return np.array(rows.norms), lengths, np.array(rows.costs), np.array(rows.labels), hashes, wide
