@@ -220,6 +220,9 @@ def show_run(run: Run, as_json: bool) -> None:
         f"{run.path}: {len(run.steps)} certified models, relative gap at most {worst:.1e}, "
         f"{passes:.2f} passes a model, {run.header.seconds or 0.0:.1f} s{memory}"
     )
+    if run.header.stopped:
+        name = run.spec.select.replace("_", " ")
+        click.echo(f"{run.path}: ended here, as {name} had not improved for {run.spec.patience} values of C")
 
 
 def _some(steps: list[StepView], best: int) -> list[StepView]:

@@ -25,7 +25,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.engine.together import Member, Together
 from pipeline.errors import DataError, SpecError
-from pipeline.events import Event, Listener, Note, StepProgress, silent
+from pipeline.events import Event, Listener, StepProgress, silent
 from pipeline.files import write_json
 from pipeline.maths.calibration import Calibration, fit_calibration
 from pipeline.maths.score import best, mean_scores, one_se, standard_errors
@@ -250,8 +250,7 @@ class _Told:
             self.done += event.done
             left = max(len(AROUND) + 1, self.spec.patience + len(AROUND) + 1 - self.done / folds)
             event = replace(event, share=self.done / (self.done + folds * left))
-        if not (isinstance(event, Note) and "has not improved" in event.text):
-            self.listen(event)
+        self.listen(event)
 
     def last(self, event: Event) -> None:
         """Hear of the run on all rows."""
