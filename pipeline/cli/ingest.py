@@ -55,9 +55,11 @@ def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: A
         manifest = ingest(inputs, out, spec, listen, given=given_options())
     shards = counted(len(manifest.shards), "shard")
     size = human_bytes(sum(shard.bytes for shard in manifest.shards))
+    classes = len(manifest.labels.classes)
+    labels = f"{classes:,} classes" if classes else f"{manifest.positives / manifest.rows:.1%} positive"
     click.echo(
         f"{out}: {manifest.rows:,} rows, {manifest.features:,} features, {manifest.nnz:,} nonzeros, "
-        f"{manifest.positives / manifest.rows:.1%} positive, in {shards} of {size}"
+        f"{labels}, in {shards} of {size}"
     )
 
 

@@ -42,6 +42,8 @@ def _kept(data: Dataset, name: str, asked: object) -> tuple[str, bool]:
     """Return what the shards have, in words, and whether that is what is asked."""
     if name == "bias":
         return f" with bias {data.bias:g}", asked == data.bias
+    if name == "positive" and data.classes:
+        return f" with {len(data.classes):,} classes", False
     if name == "positive":
         positive = data.labels.positive
         return f" with the positive class {', '.join(positive)}", tuple(map(label_text, positive)) == (asked,)

@@ -54,7 +54,8 @@ def _lanes(hashes):  # type: ignore[no-untyped-def]
 
 
 def row_hashes(rows: Rows) -> np.ndarray:
-    """Return h_i of some rows: the same row has the same hash wherever it stands, in whatever data set."""
+    """Return h_i of some rows: the same row has the same hash wherever it stands, in whatever data set or view."""
+    rows = rows.stored or rows
     return _hashes(*alike(rows.indptr, rows.indices, rows.values, rows.labels, rows.costs))
 
 

@@ -12,6 +12,10 @@ import scipy.sparse as sp
 class Rows:
     """Rows x_i with labels y_i in {-1, +1}, costs c_i > 0 and norms |z_i| = |x_i|, where z_i = y_i x_i.
 
+    Rows of three classes or more have codes of classes (int32) as labels, which no pass over z_i can use. One class
+    against the rest of them is a view that has signs, and costs, of its own; ``stored`` are then the rows as they are
+    in their shard: what is in a row, for hashes and digests, is the same in every view.
+
     ``indptr`` and ``indices`` are int32, indices sorted within a row; ``values`` are float32 or float64, never zero.
     The arrays of a shard are views of a memory-mapped file: read-only.
     """
@@ -23,6 +27,7 @@ class Rows:
     costs: np.ndarray
     norms: np.ndarray
     n_features: int
+    stored: Rows | None = None
 
     @property
     def n_rows(self) -> int:
@@ -45,6 +50,7 @@ class Rows:
             costs=self.costs[start:stop],
             norms=self.norms[start:stop],
             n_features=self.n_features,
+            stored=None if self.stored is None else self.stored.part(start, stop),
         )
 
     def csr(self) -> sp.csr_array:
