@@ -103,16 +103,18 @@ def cross_validate(
 ) -> Run:
     """Train a run and its folds, and name its best step by their mean score.
 
-    With a grid all of them are trained together; the C of an eps-path are known only when the run itself is done.
+    With a grid all are trained together. The C of an eps-path are known only when the run itself is done, unless
+    patience may end it: then the folds go along with it, at the same C.
     """
     check_folds(engine, data, spec)
-    if spec.grid is None:
+    if spec.grid is None and not spec.patience:
         run = run_path(engine, data, spec, out, validation, listen, references)
         _check_versions(run)
         folds = run_together(engine, _problems(data, spec, out, [step.c for step in run.steps]), listen)
     else:
-        header, grid = begin_path(engine, data, spec, out, validation, references), check_grid(list(spec.grid))
-        if spec.grid_in_c_min:
+        header = begin_path(engine, data, spec, out, validation, references)
+        grid = None if spec.grid is None else check_grid(list(spec.grid))
+        if grid is not None and spec.grid_in_c_min:
             grid = [(header.c_min or math.nan) * c for c in grid]
         main = Problem(data, spec, out, validation, references)
         run, *folds = run_together(engine, [main, *_problems(data, spec, out, grid)], listen)
@@ -120,9 +122,9 @@ def cross_validate(
     return _scored(run, folds, listen)
 
 
-def _problems(data: Dataset, spec: PathSpec, out: Path, grid: Sequence[float]) -> list[Problem]:
-    """Return the paths of the folds, at these C."""
-    same = replace(spec, grid=tuple(grid), grid_in_c_min=False, cv=0)
+def _problems(data: Dataset, spec: PathSpec, out: Path, grid: Sequence[float] | None) -> list[Problem]:
+    """Return the paths of the folds, at these C if they are known."""
+    same = replace(spec, grid=None if grid is None else tuple(grid), grid_in_c_min=False, cv=0)
     return [
         Problem(data, replace(same, fold=(k, spec.cv)), out / FOLDS / str(k), name=f"fold {k + 1} of {spec.cv}")
         for k in range(spec.cv)

@@ -139,12 +139,6 @@ class PathRun:
             self.space.release()
         found = [step.scores for step in self.writer.steps]
         self._mention_what_is_not_defined(found)
-        if self.agreement.peaked:
-            self.listen(
-                Note(
-                    f"{self.spec.select.replace('_', ' ')} has not improved for {self.spec.patience} values of C: done"
-                )
-            )
         earlier = self.writer.header.seconds or 0.0
         self.writer.finish(
             best_step=best(found, self.spec.select),

@@ -30,7 +30,7 @@ from pipeline.runs.records import FORMAT, READABLE, RunHeader, Scores, StepRecor
 from pipeline.spec import PathSpec
 
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
-FOLDS = "folds"  # runs of a cross-validation, numbered
+FOLDS, SEARCH = "folds", "search"  # runs of a cross-validation, numbered; runs that a C was chosen by
 MOST_C_SHOWN = 8
 
 
@@ -120,8 +120,10 @@ class Run:
     @property
     def scores(self) -> Sequence[Scores | None]:
         """What each step scored: on the folds, or on the rows left out of training; None where nothing was scored."""
-        found = self.header.cv_scores
-        return [step.scores for step in self.steps] if found is None else found
+        found, tuned = self.header.cv_scores, self.header.cv_c
+        if found is None:
+            return [step.scores for step in self.steps]
+        return found if tuned is None else [found[tuned.index(step.c)] for step in self.steps]
 
     @property
     def best_step(self) -> int | None:

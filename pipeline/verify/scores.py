@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.spec import SCORES
+from pipeline.verify.said import SaidStep
 from pipeline.verify.sigmoid import MOST_LOSS, log_loss
 
 SLACK = 1e-12  # of a share of rows or pairs, whatever way it was computed
@@ -34,7 +35,7 @@ def wrong_score(said: Any, f: np.ndarray, doubt: np.ndarray, labels: np.ndarray,
     if select == LOG_LOSS or LOG_LOSS in said:
         ranges[LOG_LOSS] = _range_of_loss(f * labels, doubt, labels > 0)
     for name, (low, high) in ranges.items():
-        if not _may_be(_number(said.get(name)), low, high):
+        if not _may_be(number_of(said.get(name)), low, high):
             return f"the stored {name} {said.get(name)} is not {low:.12g}"
     return ""
 
@@ -90,11 +91,20 @@ def _auc(score: np.ndarray, shift: np.ndarray, true: np.ndarray) -> float:
 
 def best_steps(found: Sequence[Any], select: str) -> set[int | None]:
     """Return what may be called the best step: the first with the best score; without any, none or the last."""
-    sign = -1 if select == LOG_LOSS else 1
-    values = {k: sign * value for k, item in enumerate(found) if (value := _score(item, select)) is not None}
+    values = {k: sign_of(select) * value for k, item in enumerate(found) if (value := _score(item, select)) is not None}
     if not values:
         return {None, len(found) - 1}
     return {min(k for k, value in values.items() if value == max(values.values()))}
+
+
+def sign_of(select: str) -> int:
+    """Return 1 for a score of which more is better, else -1."""
+    return -1 if select == LOG_LOSS else 1
+
+
+def scores_at(step: SaidStep) -> Any:
+    """Return what a step says of its scores."""
+    return step.facts.get("scores")
 
 
 def mean_scores(folds: Sequence[Sequence[Any]]) -> list[dict[str, float | None]]:
@@ -117,9 +127,9 @@ def same_scores(said: Any, found: Sequence[dict[str, float | None]]) -> bool:
 
 
 def _score(item: Any, name: str) -> float | None:
-    return _number(item.get(name)) if isinstance(item, dict) else None
+    return number_of(item.get(name)) if isinstance(item, dict) else None
 
 
-def _number(x: Any) -> float | None:
+def number_of(x: Any) -> float | None:
     """Return a number; None for what is none (null, or NaN in runs of version 1)."""
     return float(x) if isinstance(x, int | float) and not math.isnan(x) else None

@@ -15,6 +15,7 @@ from pipeline.errors import SolverError
 from pipeline.events import Note, StepProgress
 from pipeline.maths import csr
 from pipeline.path import batch
+from pipeline.path.agreement import has_peaked
 from pipeline.path.batch import Problem, division, run_together
 from pipeline.path.path import run_path
 from pipeline.spec import PathSpec
@@ -138,6 +139,15 @@ def test_what_is_told(data, tmp_path):
 
 
 class TestPatience:
+    def test_it_begins_when_scores_move(self):
+        spec = PathSpec(patience=2)
+        flat = [[{"accuracy": 0.9}], [{"accuracy": 0.9}], [{"accuracy": 0.9}], [{"accuracy": 0.9}]]
+        assert not has_peaked(flat, spec)
+        assert has_peaked([*flat, [{"accuracy": 0.8}]], spec)
+        assert not has_peaked([*flat, [{"accuracy": 0.95}], [{"accuracy": 0.95}]], spec)
+        assert has_peaked([*flat, [{"accuracy": 0.95}], [{"accuracy": 0.95}], [{"accuracy": 0.9}]], spec)
+        assert not has_peaked([*flat, [{"accuracy": 0.8}]], PathSpec())
+
     def test_a_path_ends_after_its_peak(self, data):
         whole = pipeline.fit_path(data, holdout=0.3)
         run = pipeline.fit_path(data, holdout=0.3, patience=3)
@@ -155,7 +165,9 @@ class TestPatience:
         whole = pipeline.fit_path(data, **settings)
         run = pipeline.fit_path(data, **settings, patience=2, out=tmp_path / "run")
         means = [scores["accuracy"] for scores in whole.header.cv_scores]
-        ends = next(k for k in range(15) if k - means[: k + 1].index(max(means[: k + 1])) >= 2)
+        ends = next(
+            k for k in range(15) if len(set(means[: k + 1])) > 1 and k - means[: k + 1].index(max(means[: k + 1])) >= 2
+        )
         assert len(run.steps) == ends + 1 < 15
         assert run.header.cv_scores == whole.header.cv_scores[: ends + 1]
         folds = [pipeline.open_run(tmp_path / "run" / "folds" / str(k)) for k in range(4)]
