@@ -29,7 +29,7 @@ from pipeline.data.shards.shard import write_shard
 from pipeline.errors import DatasetError
 from tests.formats import Table, contents, write_svmlight
 
-ARRAYS = [field.name for field in fields(Rows) if field.name not in ("n_features", "stored")]
+ARRAYS = [field.name for field in fields(Rows) if field.name not in ("n_features", "stored", "groups")]
 
 
 def random_table(rows: int, features: int, seed: int = 0, exact_float32: bool = True) -> Table:
