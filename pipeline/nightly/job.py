@@ -30,6 +30,7 @@ READING: dict[str, Callable[[Any], Any]] = {
     "duplicates": one_of("error", "sum"),
     "label_column": text,
     "weight_column": text,
+    "group": text,
     "ignore": texts,
     "rows_per_shard": whole(1),
     "shard_size": size,

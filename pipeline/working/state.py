@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
-from pipeline.data.shards.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.spec import PathSpec
-from pipeline.working.split import seeded, split_of
+from pipeline.working.split import split_keys, split_of
 
 CHUNK = 1 << 17  # rows at a time: 1 MB an array
 
@@ -58,35 +57,45 @@ class RowState:
 def collect(engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None) -> RowState:
     """Collect the facts of all rows in one pass, and settle their costs: class weights, and 0 for rows left out."""
     arrays = RowState(data.n_rows, scratch)
-    hashes = arrays.empty(np.uint64) if spec.splits else None
+    keys = (arrays.empty(np.uint64), arrays.empty(np.int32)) if spec.splits else None
     row = 0
-    for norms, lengths, costs, labels, some, wide in engine.stream(_facts, data.shards, spec):
+    for norms, lengths, costs, labels, (hashes, classes), wide in engine.stream(_facts, data.shards, spec):
         part = slice(row, row + norms.size)
         arrays.norms[part], arrays.lengths[part], arrays.labels[part] = norms, lengths, labels
         arrays.costs[part] = costs
-        if hashes is not None:
-            hashes[part] = some
+        if keys is not None:
+            keys[0][part], keys[1][part] = hashes, classes
         arrays.wide = arrays.wide or wide
         row = part.stop
     assert row == data.n_rows
-    if hashes is not None:
-        _leave_out(arrays, spec, hashes)
+    if keys is not None:
+        _leave_out(arrays, spec, *keys)
     _weigh_classes(arrays, spec, data.path)
     return arrays
 
 
-def _leave_out(arrays: RowState, spec: PathSpec, hashes: np.ndarray) -> None:
-    split = split_of(spec, hashes, arrays.labels, arrays.empty, list(arrays.chunks()))
+def _leave_out(arrays: RowState, spec: PathSpec, hashes: np.ndarray, classes: np.ndarray) -> None:
+    split = split_of(spec, hashes, classes, arrays.empty, list(arrays.chunks()))
     for part in arrays.chunks():
-        arrays.costs[part] *= ~split.left_out(hashes[part], arrays.labels[part])
+        arrays.costs[part] *= ~split.left_out(hashes[part], classes[part])
 
 
-def _facts(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+_Keys = tuple[np.ndarray, np.ndarray]
+
+
+def _facts(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, _Keys, bool]:
     rows = shard.load()
-    hashes = seeded(row_hashes(rows), spec.seed) if spec.splits else np.empty(0, np.uint64)
+    hashes, classes = split_keys(rows, spec.seed) if spec.splits else (np.empty(0), np.empty(0))
     lengths = np.diff(rows.indptr).astype(np.int32, copy=False)
     wide = bool(rows.values.dtype == np.float64)
-    return np.array(rows.norms), lengths, np.array(rows.costs), np.array(rows.labels), hashes, wide
+    return (
+        np.array(rows.norms),
+        lengths,
+        np.array(rows.costs),
+        np.array(rows.labels),
+        (np.array(hashes), np.array(classes)),
+        wide,
+    )
 
 
 def _weigh_classes(arrays: RowState, spec: PathSpec, path: str) -> None:
