@@ -65,8 +65,8 @@ class ClassWeight(click.ParamType):
         return negative, positive
 
 
-def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that path and train share."""
+def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what model is trained, and with how much memory."""
     options = (
         click.option("--tol", type=float, default=1e-4, show_default=True, help="Relative duality gap of every model."),
         click.option("--rule", type=click.Choice(RULES), default="it", show_default=True, help="Screening rule."),
@@ -90,15 +90,29 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Of the classes: balanced, NEG,POS, or LABEL=WEIGHT,...",
         ),
         click.option("--memory", type=Size(), metavar="SIZE", help="Memory to use [default: half of the machine's]."),
+    )
+    return added(command, options)
+
+
+def running_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where it runs, how data are read, and what is printed."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print the steps as JSON.")
+    return added(command, (scheduler_option, workers_option, solve_on_option, reading_options, quiet_option, as_json))
+
+
+def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that path and train share."""
+    options = (
+        model_options,
         click.option("--holdout", type=float, default=0.0, metavar="SHARE", help="Score on this share of the rows."),
         click.option("--validation", metavar="DATA2", help="Score on these data."),
-        scheduler_option,
-        workers_option,
-        solve_on_option,
-        reading_options,
-        quiet_option,
-        click.option("--json", "as_json", is_flag=True, help="Print the steps as JSON."),
+        running_options,
     )
+    return added(command, options)
+
+
+def added(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """Add options, in the order of help."""
     for option in reversed(options):
         command = option(command)
     return command
@@ -119,6 +133,9 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--cv", type=click.IntRange(min=2), default=None, metavar="K", help="Cross-validate with K folds.")
 @click.option(
     "--select", type=click.Choice(SCORES), default="accuracy", show_default=True, help="What names the best step."
+)
+@click.option(
+    "--patience", type=click.IntRange(min=1), metavar="K", help="End when K values of C in a row score no better."
 )
 @training_options
 def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as_json: bool, **options: Any) -> None:
@@ -144,8 +161,8 @@ def trained(
     from pipeline.path.gamma import asked_kernel
     from pipeline.spec import PathSpec
 
-    names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select")
-    settings |= {name: options[name] for name in names if name in options}
+    names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select", "patience")
+    settings |= {name: options[name] for name in names if options.get(name) is not None}
     kernel = asked_kernel(options["kernel"], options["gamma"], references)
     spec = PathSpec(memory=options["memory"] or budget_for(out), **settings, **kernel.provisional)
     where = options["scheduler"], options["workers"], options["solve_on"]
@@ -215,7 +232,8 @@ def _show_classes(run: ClassesRun) -> None:
     memory = f", peak memory {human_bytes(run.header.peak_memory)}" if run.header.peak_memory else ""
     click.echo(
         f"{run.path}: {len(run.classes) * len(run.steps):,} certified models, {len(run.classes):,} classes at "
-        f"{counted(len(run.steps), 'value')} of C, relative gap at most {worst:.1e}, {run.header.seconds or 0.0:.1f} s{memory}"
+        f"{counted(len(run.steps), 'value')} of C, relative gap at most {worst:.1e}, "
+        f"{run.header.seconds or 0.0:.1f} s{memory}"
     )
 
 
@@ -247,6 +265,9 @@ def _show_path(run: Run) -> None:
         f"{run.path}: {len(run.steps)} certified models, relative gap at most {worst:.1e}, "
         f"{passes:.2f} passes a model, {run.header.seconds or 0.0:.1f} s{memory}"
     )
+    if run.header.stopped:
+        name = run.spec.select.replace("_", " ")
+        click.echo(f"{run.path}: ended here, as {name} had not improved for {run.spec.patience} values of C")
 
 
 def _some(steps: list[Step], best: int) -> list[Step]:

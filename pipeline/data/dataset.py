@@ -73,7 +73,8 @@ class Dataset:
 
     ``columns`` names the features but for the bias, where the source had names; ``index_base`` is what the indices of
     svmlight text that went into it count from, if there was any. ``class_counts`` are the rows of each class, where
-    there are three or more; ``view`` says that this is one of those against the rest.
+    there are three or more; ``view`` says that this is one of those against the rest. ``group`` is the column that rows
+    have their groups from, if they have any.
     """
 
     path: str
@@ -89,6 +90,7 @@ class Dataset:
     index_base: int | None = None
     class_counts: tuple[int, ...] = ()
     view: OneAgainstRest | None = None
+    group: str | None = None
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -161,6 +163,7 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
         columns=names_of(manifest),
         index_base=manifest.index_base,
         class_counts=manifest.class_counts,
+        group=manifest.group,
     )
 
 

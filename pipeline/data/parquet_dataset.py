@@ -137,6 +137,7 @@ def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None =
         fingerprint=fingerprint([(found.lanes, g.n_rows) for found, g in zip(looks, shards, strict=True)], n_features),
         bytes=sum(source.size for source in sources),
         columns=sources[0].columns,
+        group=reading.group_column,
         class_counts=tuple(counts) if labels.classes else (),
     )
 

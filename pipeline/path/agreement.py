@@ -2,7 +2,8 @@
 
 Before step j each run says which C it would take, if any, and how its step before scored. All take the smallest wish,
 so that on the eps-path every run keeps its promise between two C; a run that has come to its end goes on with the
-others. They end when nobody has a wish, or when the mean score has not improved for ``patience`` values of C.
+others. They end when nobody has a wish, or when the mean score has not improved for ``patience`` values of C
+(``has_peaked``).
 
 The decision is a pure function of what was said. A run that goes on says first what it had said before it was
 interrupted, so that all decide again as they did.
@@ -61,10 +62,14 @@ class Agreement:
 
 
 def has_peaked(found: Sequence[Sequence[Scores | None]], spec: PathSpec) -> bool:
-    """Tell whether a score, the mean over runs, has not improved for ``patience`` steps; given by step, then by run."""
+    """Tell whether a score, the mean over runs, has not improved for ``patience`` steps; given by step, then by run.
+
+    At small C a model may say one class of every row, and its score stays what it is: patience begins when it moves.
+    """
     scored = [[scores for scores in step if scores is not None] for step in found]
     if not spec.patience or not scored or not all(scored):
         return False
     means = mean_scores(list(zip(*scored, strict=True)))
     top = best(means, spec.select)
-    return top is not None and len(means) - 1 - top >= spec.patience
+    has_moved = any(mean[spec.select] != means[0][spec.select] for mean in means)
+    return top is not None and has_moved and len(means) - 1 - top >= spec.patience

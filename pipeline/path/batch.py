@@ -56,7 +56,7 @@ def run_together(engine: Engine, problems: Sequence[Problem], listen: Listener =
     found: list[Run] = []
     for first in range(0, len(problems), count):
         tasks = [
-            partial(_run, problem=each, listen=told.by(first + k), memory=memory)
+            partial(_run, problem=each, listen=told.by(first + k), memory=memory if count > 1 else None)
             for k, each in enumerate(problems[first : first + count])
         ]
         with one_thread():
@@ -64,27 +64,31 @@ def run_together(engine: Engine, problems: Sequence[Problem], listen: Listener =
     return found
 
 
-def _run(engine: Engine | Member, problem: Problem, listen: Listener, memory: int) -> Run:
+def _run(engine: Engine | Member, problem: Problem, listen: Listener, memory: int | None) -> Run:
     each = problem
     return run_path(engine, each.data, each.spec, each.out, each.validation, listen, each.references, memory)
 
 
 def division(engine: Engine, problems: Sequence[Problem]) -> tuple[int, int]:
-    """Return how many of the problems are trained at a time, and how much memory each may use."""
-    data, spec = problems[0].data, problems[0].spec
-    if spec.kernel != "linear":  # what kernels keep, columns, cannot be shared; each has passes enough for all cores
-        return 1, spec.memory
+    """Return how many of the problems are trained at a time, and how much memory each may use.
+
+    Runs that have to agree on their next C (``agreement``) are all trained at a time, or cannot be.
+    """
+    data, spec, most = problems[0].data, problems[0].spec, len(problems)
+    projected(engine, data, spec)
+    agreeing = most > 1 and (spec.grid is None or spec.patience > 0)
     rows = entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows
-    for count in range(len(problems), 1, -1):
+    for count in range(most, 1, -1):
         memory = BASE + (spec.memory - BASE) // count - 8 * BESIDE * data.n_features
         try:
             found = projected(engine, data, spec, memory)
-        except BudgetError:
+        except BudgetError as error:
+            if agreeing:
+                raise BudgetError(f"{most} problems have to be trained at a time, and of each {error}") from error
             continue
-        assert isinstance(found, Projection)
-        if found.working_set >= SHARE_TO_HOLD * rows:
+        if agreeing or (isinstance(found, Projection) and found.working_set >= SHARE_TO_HOLD * rows):
             return count, memory
-    return 1, spec.memory
+    return 1, spec.memory  # kernels, too: what they keep, columns, is not shared, and their passes busy all cores
 
 
 class _Told:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.reading.labels import UNKNOWN
-from pipeline.data.shards.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.maths.class_scores import class_scores
 from pipeline.runs.records import Scores
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.spec import PathSpec
-from pipeline.working.state import left_out
+from pipeline.working.split import split_keys, split_of
 
 SCORE_BYTES = 128 << 20  # of scores of some classes that are in memory
 
@@ -35,11 +35,15 @@ class SplitRows:
 
 def split_rows(engine: Engine, data: Dataset, spec: PathSpec) -> SplitRows:
     """Find out which rows are left out of training, in one pass; raise DataError if nothing can come of it."""
-    parts = list(engine.stream(_shard_split, data.shards, spec))
-    codes, held_out = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    parts = list(engine.stream(_shard_keys, data.shards, spec))
+    codes, hashes, classes = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    held_out = np.zeros(data.n_rows, np.bool_)
+    if spec.splits:
+        split = split_of(spec, hashes, classes, partial(np.empty, data.n_rows), [slice(0, data.n_rows)])
+        held_out = split.left_out(hashes, classes)
     counts = np.bincount(codes[~held_out], minlength=len(data.classes))
     part, cure = ("the hold-out", "another --holdout") if spec.fold is None else (_fold(spec.fold), "fewer folds")
-    if (spec.holdout or spec.fold) and not held_out.any():
+    if spec.splits and not held_out.any():
         raise DataError(f"{part} has none of the {data.n_rows:,} rows to be scored on; use {cure}", path=data.path)
     if not counts.all():
         name, rows = data.classes[int(np.argmin(counts))], data.class_counts[int(np.argmin(counts))]
@@ -53,11 +57,10 @@ def _fold(fold: tuple[int, int]) -> str:
     return f"fold {fold[0] + 1} of {fold[1]} (rows are assigned by what is in them)"
 
 
-def _shard_split(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray]:
+def _shard_keys(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = shard.load()
-    splitting = bool(spec.holdout or spec.fold)
-    held_out = left_out(row_hashes(rows), spec) if splitting else np.zeros(rows.n_rows, np.bool_)
-    return np.array(rows.labels), held_out
+    hashes, classes = split_keys(rows, spec.seed) if spec.splits else (np.empty(0, np.uint64), np.empty(0, np.int32))
+    return np.array(rows.labels), np.array(hashes), np.array(classes)
 
 
 class ClassJudge:

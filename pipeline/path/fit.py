@@ -48,10 +48,13 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     fold: tuple[int, int] | None = PathSpec.fold,
     cv: int = PathSpec.cv,
     select: str = PathSpec.select,
+    patience: int = PathSpec.patience,
     predict: bool = PathSpec.predict,
     shrink: bool = PathSpec.shrink,
     kernel: str | None = None,
     gamma: float | str | None = None,
+    stratified: bool = PathSpec.stratified,
+    seed: int = PathSpec.seed,
     scheduler: str = "threads",
     workers: int | None = None,
     solve_on: str = "client",
@@ -77,13 +80,16 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     ``holdout``        the share of the rows to leave out of training, and to score every model on
     ``fold``           (k, K): leave out part k of K instead
     ``cv``             K: train K such folds beside the run, and score by them
-    ``select``         the score that names the best step: accuracy, balanced_accuracy, auc or f1
+    ``select``         the score that names the best step: accuracy, balanced_accuracy, auc, f1 or log_loss
+    ``patience``       K: end the path when that score has not improved for K values of C; 0 goes on to the end
     ``predict``        solve over the rows that are likely to move first; without it over every undecided row
     ``shrink``         dcd's own heuristic
     ``kernel``         linear, or rbf: exp(-gamma |x - x'|^2), plus the square of the data's bias; by default that of
                        the references, or linear
     ``gamma``          of a kernel: a number, "0.1/d" with any number over the number of features, or "scale", which is
                        1/(d variance of all entries); by default that of the references, or scale
+    ``stratified``     makes hold-out and folds of each class's rows equally large
+    ``seed``           another one makes another hold-out and other folds
     ``scheduler``      threads, processes, inline, or the address of a Dask scheduler, with ``workers`` of them
     ``solve_on``       on a cluster the solver runs here ("client"), or on one of the workers ("worker"); the models are
                        the same, to the bit
@@ -109,8 +115,11 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         fold=fold,
         cv=cv,
         select=select,
+        patience=patience,
         predict=predict,
         shrink=shrink,
+        stratified=stratified,
+        seed=seed,
         **shape.provisional,
     )
     folder = here or Path(tempfile.mkdtemp(prefix="svmsieve-"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ from pipeline.runs.directory import FOLDS, HEADER, Run, StepView, open_path
 from pipeline.runs.records import Scores
 from pipeline.runs.writer import alone_in, changed_versions
 from pipeline.spec import PathSpec
-from pipeline.working.state import fold_of
+from pipeline.working.split import Split, split_keys, split_of
 
 
 def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
@@ -37,8 +38,12 @@ def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
     cure = "use fewer folds"
     if spec.cv > data.n_rows:
         raise DataError(f"{data.n_rows:,} rows cannot be cut into {spec.cv:,} folds; {cure}", path=data.path)
+    if spec.stratified and data.group is None:
+        _check_different_rows(engine, data, spec.cv)
+        return
+    split = _split_of_groups(engine, data, spec) if spec.stratified else Split(replace(spec, fold=(0, spec.cv)))
     counts = np.zeros((2, spec.cv), np.int64)  # negative and positive rows of each fold
-    for part in engine.stream(_fold_counts, data.shards, spec.cv):
+    for part in engine.stream(_fold_counts, data.shards, split):
         counts += part
     for k, (negative, positive) in enumerate(counts.T):
         where = f"fold {k + 1} of {spec.cv} (rows are assigned by what is in them)"
@@ -48,9 +53,42 @@ def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
             raise DataError(f"{where} has all rows of a class, and none to train on are left; {cure}", path=data.path)
 
 
-def _fold_counts(shard: Shard, folds: int) -> np.ndarray:
+def _check_different_rows(engine: Engine, data: Dataset, folds: int) -> None:
+    """Raise DataError unless a class has a row for every stratified fold, and each two: none is in one fold alone."""
+    different = [np.empty(0, np.uint64) for _ in (-1, 1)]
+    for part in engine.stream(_different_rows, data.shards, folds):
+        different = [np.union1d(one, two)[:folds] for one, two in zip(different, part, strict=True)]
+    counts = [each.size for each in different]
+    if min(counts) < 2 or max(counts) < folds:
+        few = min(counts) if min(counts) < 2 else max(counts)
+        problem = f"a class has {few} different rows, too few for {folds} stratified folds (equal rows stay together)"
+        raise DataError(f"{problem}; use fewer folds, or leave stratified out", path=data.path)
+
+
+def _different_rows(shard: Shard, most: int) -> list[np.ndarray]:
     rows = shard.load()
-    fold = fold_of(row_hashes(rows), folds)
+    hashes = row_hashes(rows)
+    return [np.unique(hashes[rows.labels == y])[:most] for y in (-1, 1)]
+
+
+def _split_of_groups(engine: Engine, data: Dataset, spec: PathSpec) -> Split:
+    """Return stratified folds of groups, which are few beside the rows: each is known by its hash and its size."""
+    groups, sizes = np.empty(0, np.uint64), np.empty(0, np.int64)
+    for some, counts in engine.stream(_group_sizes, data.shards, spec.seed):
+        groups, place = np.unique(np.concatenate([groups, some]), return_inverse=True)
+        sizes = np.bincount(place, np.concatenate([sizes, counts]), groups.size).astype(np.int64)
+    rows, one_class = np.repeat(groups, sizes), np.zeros(sizes.sum(), np.int8)
+    folds = replace(spec, fold=(0, spec.cv))
+    return split_of(folds, rows, one_class, partial(np.empty, rows.size), [slice(0, rows.size)])
+
+
+def _group_sizes(shard: Shard, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.unique(split_keys(shard.load(), seed)[0], return_counts=True)
+
+
+def _fold_counts(shard: Shard, split: Split) -> np.ndarray:
+    rows, folds = shard.load(), split.parts
+    fold = split.part_of(*split_keys(rows, split.spec.seed))
     return np.stack([np.bincount(fold[rows.labels == y], minlength=folds) for y in (-1, 1)])
 
 
@@ -65,17 +103,18 @@ def cross_validate(
 ) -> Run:
     """Train a run and its folds, and name its best step by their mean score.
 
-    With a grid all of them are trained together; the C of an eps-path are known only when the run itself is done.
+    With a grid all are trained together. The C of an eps-path are known only when the run itself is done, unless
+    patience may end it: then the folds go along with it, at the same C.
     """
     check_folds(engine, data, spec)
-    if spec.grid is None:
+    if spec.grid is None and not spec.patience:
         run = run_path(engine, data, spec, out, validation, listen, references)
         _check_versions(run)
         folds = run_together(engine, _problems(data, spec, out, [step.c for step in run.steps]), listen)
     else:
-        grid = check_grid(list(spec.grid))
-        if spec.grid_in_c_min:
-            header = begin_path(engine, data, spec, out, validation, references)
+        header = begin_path(engine, data, spec, out, validation, references)
+        grid = None if spec.grid is None else check_grid(list(spec.grid))
+        if grid is not None and spec.grid_in_c_min:
             grid = [(header.c_min or math.nan) * c for c in grid]
         main = Problem(data, spec, out, validation, references)
         run, *folds = run_together(engine, [main, *_problems(data, spec, out, grid)], listen)
@@ -83,9 +122,9 @@ def cross_validate(
     return _scored(run, folds, listen)
 
 
-def _problems(data: Dataset, spec: PathSpec, out: Path, grid: Sequence[float]) -> list[Problem]:
-    """Return the paths of the folds, at these C."""
-    same = replace(spec, grid=tuple(grid), grid_in_c_min=False, cv=0)
+def _problems(data: Dataset, spec: PathSpec, out: Path, grid: Sequence[float] | None) -> list[Problem]:
+    """Return the paths of the folds, at these C if they are known."""
+    same = replace(spec, grid=None if grid is None else tuple(grid), grid_in_c_min=False, cv=0)
     return [
         Problem(data, replace(same, fold=(k, spec.cv)), out / FOLDS / str(k), name=f"fold {k + 1} of {spec.cv}")
         for k in range(spec.cv)

@@ -84,10 +84,10 @@ def begin_path(
     validation: Dataset | None,
     references: Sequence[StepView],
 ) -> RunHeader:
-    """Begin a run, or go on with one, as far as C_min and the classes' weights; return what run.json says then."""
+    """Begin a run, or see that one may go on, and find C_min if the grid needs it; return what run.json says then."""
     projection = projected(engine, data, spec)
     with writing(out, spec, _about(data, validation, references), versions()) as writer:
-        if writer.header.class_weights is None:
+        if spec.grid_in_c_min and writer.header.class_weights is None:
             with one_thread():
                 PathRun(engine, data, spec, validation, writer, projection, silent, references).begin()
         return writer.header
@@ -141,16 +141,10 @@ class PathRun:
             self.space.release()
         found = [step.scores for step in self.writer.steps]
         self._mention_what_is_not_defined(found)
-        if self.agreement.peaked:
-            self.listen(
-                Note(
-                    f"{self.spec.select.replace('_', ' ')} has not improved for {self.spec.patience} values of C: done"
-                )
-            )
         earlier = self.writer.header.seconds or 0.0
         self.writer.finish(
             best_step=best(found, self.spec.select),
-            stopped="patience" if self.agreement.peaked else None,
+            **({"stopped": "patience"} if self.agreement.peaked else {}),
             peak_memory=meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,
         )

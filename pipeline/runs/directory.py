@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pipeline.runs.classes import ClassesRun
 
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
-FOLDS = "folds"  # runs of a cross-validation, numbered
+FOLDS, SEARCH = "folds", "search"  # runs of a cross-validation, numbered; runs that a C was chosen by
 PARTS = "classes"  # runs of classes against the rest, by their codes
 KINDS_OF_RUNS = {shown(FORMAT): (READABLE, check_header), shown(CLASSES_FORMAT): (CLASSES_READABLE, check_classes)}
 MOST_C_SHOWN = 8
@@ -149,8 +149,10 @@ class RunOf(Generic[S]):
     @property
     def scores(self) -> Sequence[Scores | None]:
         """What each step scored: on the folds, or on the rows left out of training; None where nothing was scored."""
-        found = self.header.cv_scores
-        return [step.scores for step in self.steps] if found is None else found
+        found, tuned = self.header.cv_scores, self.header.cv_c
+        if found is None:
+            return [step.scores for step in self.steps]
+        return found if tuned is None else [found[tuned.index(step.c)] for step in self.steps]
 
     @property
     def best_step(self) -> int | None:

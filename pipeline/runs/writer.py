@@ -26,6 +26,7 @@ from pipeline.runs.directory import (
     HEADER,
     MODELS,
     SCRATCH,
+    SEARCH,
     STEPS,
     io_errors,
     model_name,
@@ -142,7 +143,9 @@ def make(folder: Path) -> None:
         raise RunError(f"{folder}: is a file; choose another --out")
     if folder.is_dir() and not (folder / HEADER).exists():
         half = {entry.name for entry in folder.glob(f"{HEADER}*.tmp")}
-        names = {entry.name for entry in folder.iterdir()} - half - {MODELS, FOLDS}  # folds may have begun first
+        names = (
+            {entry.name for entry in folder.iterdir()} - half - {MODELS, FOLDS, SEARCH}
+        )  # these may have begun first
         if STEPS in names:
             raise RunError(f"{folder}: has lost its {HEADER}; remove {folder} to start afresh, or choose another --out")
         if names or ((folder / MODELS).exists() and any((folder / MODELS).iterdir())):

@@ -25,16 +25,15 @@ from pipeline.runs.chain import CHAIN
 from pipeline.runs.classes import chain_of
 from pipeline.runs.directory import FOLDS, PARTS, followed, read_item
 from pipeline.runs.records import CLASSES_FORMAT
-from pipeline.spec import PathSpec
 from pipeline.verify.class_scores import ScoredRows, codes_of, wrong_class_scores
 from pipeline.verify.header import check_seal
 from pipeline.verify.origin import check_origin
 from pipeline.verify.said import SaidRun, read_said
 from pipeline.verify.scores import best_steps, mean_scores, same_scores
 from pipeline.verify.spaces import space_of
+from pipeline.verify.split import left_out
 from pipeline.verify.trained_rows import trained_rows
 from pipeline.verify.verify import Finding, verify
-from pipeline.working.state import left_out
 
 
 def verify_any(
@@ -95,9 +94,11 @@ class _Classes:
 
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes of all rows, and which of them were left out of training."""
-        parts = list(self.engine.stream(_shard_rows, self.data.shards, self.spec))
-        codes, held_out = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-        return codes, held_out
+        parts = list(self.engine.stream(_shard_rows, self.data.shards, self.spec.splits))
+        codes, hashes, classes = (np.concatenate([part[k] for part in parts]) for k in range(3))
+        if not self.spec.splits:
+            return codes, np.zeros(codes.size, np.bool_)
+        return codes, left_out(hashes, classes, self.spec)
 
     def _weights(self) -> tuple[float, ...] | None:
         """Return the weights of the classes, from the data and the settings; those in run.json must be the same."""
@@ -200,8 +201,12 @@ class _Classes:
         return np.array([known.get(label_text(s[0]), UNKNOWN) if len(s) == 1 else UNKNOWN for s in sides], np.int64)
 
 
-def _shard_rows(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray]:
+def _shard_rows(shard: Shard, splits: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the codes of rows, and what they are split by: the hash of a row and its class, or that of its group."""
     rows = shard.load()
-    if not (spec.holdout or spec.fold):
-        return np.array(rows.labels), np.zeros(rows.n_rows, np.bool_)
-    return np.array(rows.labels), left_out(row_hashes(rows), spec)
+    codes = np.array(rows.labels)
+    if not splits:
+        return codes, np.empty(0, np.uint64), np.empty(0, np.int32)
+    if rows.groups is not None:
+        return codes, np.array(rows.groups), np.zeros(rows.n_rows, np.int32)
+    return codes, row_hashes(rows), codes

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
-from pipeline.data.shards.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.spec import PathSpec
+from pipeline.working.split import split_keys, split_of
 
 CHUNK = 1 << 17  # rows at a time: 1 MB an array
 
@@ -57,42 +57,45 @@ class RowState:
 def collect(engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None) -> RowState:
     """Collect the facts of all rows in one pass, and settle their costs: class weights, and 0 for rows left out."""
     arrays = RowState(data.n_rows, scratch)
-    splitting = bool(spec.holdout or spec.fold)
+    keys = (arrays.empty(np.uint64), arrays.empty(np.int32)) if spec.splits else None
     row = 0
-    for norms, lengths, costs, labels, hashes, wide in engine.stream(_facts, data.shards, splitting):
+    for norms, lengths, costs, labels, (hashes, classes), wide in engine.stream(_facts, data.shards, spec):
         part = slice(row, row + norms.size)
         arrays.norms[part], arrays.lengths[part], arrays.labels[part] = norms, lengths, labels
-        arrays.costs[part] = costs * ~left_out(hashes, spec) if splitting else costs
+        arrays.costs[part] = costs
+        if keys is not None:
+            keys[0][part], keys[1][part] = hashes, classes
         arrays.wide = arrays.wide or wide
         row = part.stop
     assert row == data.n_rows
+    if keys is not None:
+        _leave_out(arrays, spec, *keys)
     _weigh_classes(arrays, spec, data.path)
     return arrays
 
 
-def left_out(hashes: np.ndarray, spec: PathSpec) -> np.ndarray:
-    """Tell which rows are not trained on: equal rows share their fate, today and tomorrow."""
-    if spec.fold is None:
-        return _place(hashes) < spec.holdout
-    k, folds = spec.fold
-    return fold_of(hashes, folds) == k
+def _leave_out(arrays: RowState, spec: PathSpec, hashes: np.ndarray, classes: np.ndarray) -> None:
+    split = split_of(spec, hashes, classes, arrays.empty, list(arrays.chunks()))
+    for part in arrays.chunks():
+        arrays.costs[part] *= ~split.left_out(hashes[part], classes[part])
 
 
-def fold_of(hashes: np.ndarray, folds: int) -> np.ndarray:
-    """Return the fold that each row belongs to."""
-    return np.minimum((_place(hashes) * folds).astype(np.int64), folds - 1)
+_Keys = tuple[np.ndarray, np.ndarray]
 
 
-def _place(hashes: np.ndarray) -> np.ndarray:
-    return hashes.astype(np.float64) / 2.0**64
-
-
-def _facts(shard: Shard, splitting: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+def _facts(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, _Keys, bool]:
     rows = shard.load()
-    hashes = row_hashes(rows) if splitting else np.empty(0, np.uint64)
+    hashes, classes = split_keys(rows, spec.seed) if spec.splits else (np.empty(0), np.empty(0))
     lengths = np.diff(rows.indptr).astype(np.int32, copy=False)
     wide = bool(rows.values.dtype == np.float64)
-    return np.array(rows.norms), lengths, np.array(rows.costs), np.array(rows.labels), hashes, wide
+    return (
+        np.array(rows.norms),
+        lengths,
+        np.array(rows.costs),
+        np.array(rows.labels),
+        (np.array(hashes), np.array(classes)),
+        wide,
+    )
 
 
 def _weigh_classes(arrays: RowState, spec: PathSpec, path: str) -> None:

@@ -23,7 +23,7 @@ from pipeline.passes.sums import cost_sum
 from pipeline.path.fit import fit_path
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.directory import open_run
-from pipeline.working.state import left_out
+from pipeline.verify.split import left_out
 from tests.formats import Table, contents
 from tests.trained import command, shards_of, sparse_rows
 
@@ -156,7 +156,8 @@ def test_a_grid_in_multiples_of_the_smallest_c_min(data):
 
 
 def held_out(data: Dataset, spec) -> np.ndarray:
-    return np.concatenate([left_out(row_hashes(shard.load()), spec) for shard in data.shards])
+    hashes = np.concatenate([row_hashes(shard.load()) for shard in data.shards])
+    return left_out(hashes, dense(data)[1], spec)
 
 
 def test_every_class_leaves_the_same_rows_out(data, run):

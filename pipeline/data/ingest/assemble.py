@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.data.reading.block import Block
-from pipeline.data.shards.rows import Rows
+from pipeline.data.shards.rows import Rows, joined_groups
 from pipeline.data.shards.shard import ROW_BYTES
 from pipeline.errors import DataError
 
@@ -96,6 +96,7 @@ def join(pieces: list[Piece], bias: float, bias_index: int) -> Rows:
         costs=np.concatenate([p.block.costs[p.start : p.stop] for p in pieces]),
         norms=np.concatenate([p.block.norms[p.start : p.stop] for p in pieces]),
         n_features=UNKNOWN_BIAS_INDEX,
+        groups=joined_groups([None if (g := p.block.groups) is None else g[p.start : p.stop] for p in pieces]),
     )
     row, entry = 0, 0
     for p in pieces:

@@ -74,6 +74,7 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     duplicates: str = "error",
     label_column: str = "label",
     weight_column: str = "weight",
+    group: str | None = None,
     shard_size: int = DEFAULT_SHARD_BYTES,
     ignore: Sequence[str] = (),
     **more: Any,
@@ -81,7 +82,7 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     """Return the spec for settings as people give them; ``more`` are fields of IngestSpec."""
     base = None if index_base == "auto" else int(index_base)
     rules = ReadRules(base, features, duplicates == "sum")
-    reading = ReadOptions(format, rules, label_column, weight_column, ignore=tuple(ignore))
+    reading = ReadOptions(format, rules, label_column, weight_column, group, ignore=tuple(ignore))
     return IngestSpec(reading, positive, bias, shard_bytes=shard_size, **more)
 
 
@@ -136,6 +137,10 @@ def _refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: boo
     A data set that is there has its columns: a file without one that is ignored adds none.
     """
     tables = [source for source in sources if source.format in ("csv", "parquet")]
+    for source in sources if options.group_column is not None else ():
+        if source.format not in ("csv", "parquet"):
+            problem = f"{source.format} files have no columns with names, and so no groups"
+            raise DataError(f"{problem}; leave --group out, or write the rows as CSV or Parquet", path=source.path)
     if tables:
         if is_new:
             refuse_unknown((source.layout for source in tables if hasattr(source, "layout")), options, tables[0].path)
@@ -147,7 +152,7 @@ def _refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: boo
 
 
 def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -> IngestSpec:
-    """Return the spec with what an existing data set settles: index base, feature limit and bias."""
+    """Return the spec with what an existing data set settles: index base, feature limit, bias and groups."""
     if not abs(spec.bias) <= LARGEST_NORM:
         raise DataError(f"--bias {spec.bias:g} is too large; scale the features and choose a bias near 1")
     if old is None:
@@ -169,7 +174,11 @@ def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -
                 f"--features {rules.features} differs from the data set's {own:,}; leave it out when appending"
             )
         rules = replace(rules, features=own)
-    reading = replace(spec.reading, rules=rules, text_base=old.index_base)
+    group = spec.reading.group_column
+    if group not in (None, old.group):
+        has = f"'{old.group}'" if old.group else "none"
+        raise DataError(f"--group {group} differs from the data set's, which is {has}; leave it out when appending")
+    reading = replace(spec.reading, rules=rules, text_base=old.index_base, group_column=old.group)
     return replace(spec, bias=old.bias, reading=reading)
 
 
@@ -221,6 +230,7 @@ class _Ingest:
             bias=self.spec.bias,
             index_base=self._base(),
             columns=self._names(),
+            group=self.spec.reading.group_column,
             created_by=f"svmsieve {version('svmsieve')}",
         )
         return manifest if self.old is None else self.old.extended(manifest)

@@ -24,7 +24,7 @@ from pipeline.data.shards.directory import OpenDirectory, existing_directory
 from pipeline.data.shards.manifest import Manifest
 from pipeline.data.shards.mapping import forget_maps, read_shard
 from pipeline.data.shards.merging import Full, ShardRun, groups_of, mergeable, whole_files, with_few_sources
-from pipeline.data.shards.rows import Rows
+from pipeline.data.shards.rows import Rows, joined_groups
 from pipeline.data.shards.shard import ShardInfo, write_shard
 from pipeline.errors import DatasetError
 from pipeline.events import Listener, Progress, silent
@@ -129,6 +129,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
         costs=np.concatenate([rows.costs for rows in parts]),
         norms=np.concatenate([rows.norms for rows in parts]),
         n_features=parts[0].n_features,
+        groups=joined_groups([rows.groups for rows in parts]),
     )
 
 

@@ -71,4 +71,5 @@ def _without(rows: Rows, gone: Ranges) -> Rows:
         costs=rows.costs[kept],
         norms=rows.norms[kept],
         n_features=rows.n_features,
+        groups=None if rows.groups is None else rows.groups[kept],
     )

@@ -45,6 +45,14 @@ def _hashes(indptr, indices, values, labels, costs):  # type: ignore[no-untyped-
 
 
 @kernel
+def _with_groups(hashes, groups):  # type: ignore[no-untyped-def]
+    found = np.empty(hashes.size, np.uint64)
+    for row in range(hashes.size):
+        found[row] = _mix(hashes[row] + _mix(groups[row] + _K1))
+    return found
+
+
+@kernel
 def _lanes(hashes):  # type: ignore[no-untyped-def]
     first, second = np.uint64(0), np.uint64(0)
     for h in hashes:
@@ -60,8 +68,9 @@ def row_hashes(rows: Rows) -> np.ndarray:
 
 
 def digest_rows(rows: Rows) -> Lanes:
-    """Return both lanes of some rows; float32 and float64 spellings of the same value agree."""
-    first, second = _lanes(row_hashes(rows))
+    """Return both lanes of some rows and their groups; float32 and float64 spellings of the same value agree."""
+    hashes = row_hashes(rows)
+    first, second = _lanes(hashes if rows.groups is None else _with_groups(hashes, *alike(rows.groups)))
     return int(first), int(second)
 
 

@@ -33,7 +33,7 @@ from pipeline.files import write_whole
 
 MANIFEST = "manifest.json"
 FORMAT = "svmsieve-shards"
-SIGNS, CLASSES = 1, 2  # versions: labels are -1 and +1, or codes of three classes or more
+SIGNS, CLASSES, GROUPS = 1, 2, 3  # versions: labels are -1 and +1; or codes of three classes or more; rows have groups
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,9 @@ class SourceInfo:
 class Manifest:
     """A data set of shards. ``features`` counts the bias column, which is the last one; ``bias`` 0 means none.
 
-    ``index_base`` is what the indices of its svmlight files count from; None where there was no such file. Shards with
-    numbers below ``used`` may have been there before.
+    ``index_base`` is what the indices of its svmlight files count from; None where there was no such file. ``group`` is
+    the column that rows have their groups from, if they have any. Shards with numbers below ``used`` may have been
+    there before.
     """
 
     features: int
@@ -69,6 +70,7 @@ class Manifest:
     bias: float = 0.0
     index_base: int | None = None
     columns: tuple[str, ...] | None = None
+    group: str | None = None
     created_by: str = "svmsieve"
     used: int = field(default=0, compare=False)
 
@@ -133,13 +135,14 @@ class Manifest:
         classes = list(self.labels.classes)
         return {
             "format": FORMAT,
-            "version": CLASSES if classes else SIGNS,
+            "version": GROUPS if self.group is not None else CLASSES if classes else SIGNS,
             **self.summary,
             "features": self.features,
             "bias": self.bias,
             "index_base": self.index_base,
             **({"classes": classes} if classes else {"label_map": self.labels.to_json()}),
             "columns": None if self.columns is None else list(self.columns),
+            **({} if self.group is None else {"group": self.group}),
             "created_by": self.created_by,
             "next_number": self.next_number,
         }
@@ -156,7 +159,10 @@ class Manifest:
     def from_json(cls, item: object) -> Manifest:
         """Read the content of ``manifest.json``; ValueError says which value cannot be."""
         head = fitting({"next_number": 0} | item if type(item) is dict else item, _HEAD, more=True)
-        labels = _classes(head) if head.get("version") == CLASSES else _signs(head)
+        version = head.get("version")
+        group = fitting(head, _GROUPS, more=True)["group"] if version == GROUPS else None
+        codes = version == CLASSES or (version == GROUPS and "classes" in head)
+        labels = _classes(head) if codes else _signs(head)
         if len(set(head["columns"] or ())) < len(head["columns"] or ()):
             raise ValueError("columns has a name twice")
         if head["features"] < (2 if head["bias"] else 1) or len(head["columns"] or ()) > head["features"]:
@@ -171,6 +177,7 @@ class Manifest:
             bias=float(head["bias"]),
             index_base=head["index_base"],
             columns=None if head["columns"] is None else tuple(head["columns"]),
+            group=group,
             created_by=head["created_by"],
             used=head["next_number"],
         )
@@ -208,6 +215,7 @@ _SIDE = list_of(UNICODE, filled=True)
 _SIGNS: Form = {"label_map": OBJECT}
 _LABELS: Form = {"-1": _SIDE, "+1": _SIDE, "one_against_rest": FLAG}
 _CLASSES: Form = {"classes": _SIDE}
+_GROUPS: Form = {"group": UNICODE}
 _SOURCE: Form = {"name": TEXT, "bytes": whole_between(0, LARGEST), "rows": whole_between(0, LARGEST)}
 
 
@@ -302,8 +310,8 @@ def _parsed(content: bytes) -> Manifest:
         raise ValueError(f"it is {as_json(item)}, not an object")
     if item.get("format") != FORMAT:
         raise _OtherError("not a manifest of svmsieve shards; ingest the data first")
-    if type(item.get("version")) is not int or item["version"] not in (SIGNS, CLASSES):
-        known = f"versions {SIGNS} and {CLASSES}"
+    if type(item.get("version")) is not int or item["version"] not in (SIGNS, CLASSES, GROUPS):
+        known = f"versions {SIGNS} to {GROUPS}"
         raise _OtherError(f"version {as_json(item.get('version'))}, but this svmsieve reads {known}")
     manifest = Manifest.from_json(item)
     if any(item[key] != value for key, value in manifest.summary.items()):

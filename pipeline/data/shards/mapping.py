@@ -28,7 +28,7 @@ VARIABLE = "SVMSIEVE_CHECKSUM"  # 0: shards are read without comparing their che
 KEPT_MAPS = 8192  # of the 65,530 that Linux allows a process
 KEPT_FACTS = 1 << 16  # files that are known to be as they should
 TICK = 20_000_000  # nanoseconds; two changes of a file within a tick of the system's clock (at most 10 ms) look alike
-_COLUMNS = ("label", "cost", "norm", "indices", "values")
+_COLUMNS, _GROUP = ("label", "cost", "norm", "indices", "values"), ("group", pa.uint64())
 _LISTS = (pa.list_(pa.float32()), pa.list_(pa.float64()))
 _TYPES = (pa.float64(), pa.float64(), pa.list_(pa.int32()))
 _SIGNS, _CODES = pa.int8(), pa.int32()
@@ -100,6 +100,7 @@ def map_shard(path: str, n_features: int) -> Rows:
         costs=_view(batch.column("cost")),
         norms=_view(batch.column("norm")),
         n_features=n_features,
+        groups=_view(batch.column("group")) if "group" in batch.schema.names else None,
     )
 
 
@@ -116,13 +117,15 @@ def _batch(content: pa.Buffer) -> pa.RecordBatch:
     reader = pa.ipc.open_file(content)
     if reader.num_record_batches != 1:
         raise pa.ArrowInvalid(f"{reader.num_record_batches} record batches instead of one")
-    types = tuple(reader.schema.types)
+    names, types = tuple(reader.schema.names), tuple(reader.schema.types)
+    if names[-1:] == _GROUP[:1] and types[-1] == _GROUP[1]:
+        names, types = names[:-1], types[:-1]
     fits = types[:1] in ((_SIGNS,), (_CODES,)) and types[1:-1] == _TYPES and types[-1] in _LISTS
-    if tuple(reader.schema.names) != _COLUMNS or not fits:
+    if names != _COLUMNS or not fits:
         raise pa.ArrowInvalid("it has other columns than a shard")
     batch = reader.get_batch(0)
     batch.validate()
-    children = (column.values for column in batch.columns[3:])
+    children = (column.values for column in batch.columns[3:5])
     if any(array.null_count for array in (*batch.columns, *children)):
         raise pa.ArrowInvalid("values are missing")
     return batch

@@ -123,6 +123,8 @@ def write_shard(directory: Path, name: str, rows: Rows, classes: int = 0) -> Sha
         "indices": pa.ListArray.from_arrays(offsets, pa.array(rows.indices)),
         "values": pa.ListArray.from_arrays(offsets, pa.array(rows.values)),
     }
+    if rows.groups is not None:
+        columns["group"] = pa.array(rows.groups)
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     path = directory / name
     with atomic(path) as stream, pa.ipc.new_file(stream, batch.schema) as writer:
