@@ -83,7 +83,7 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run:
     from pipeline.errors import SpecError
     from pipeline.path.fit import budget_for
     from pipeline.path.gamma import asked_kernel
-    from pipeline.path.tune import tune
+    from pipeline.path.tune import tune_run
     from pipeline.spec import PathSpec
 
     if options["cv"] and options["holdout"] is not None:
@@ -104,7 +104,7 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run:
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"], options["solve_on"]) as engine:
         source = opened(data, options, listen)
         spec = kernel.settled(spec, engine, source)
-        return tune(engine, source, spec, Path(out), listen, options["select"], calibration, options["c_max"])
+        return tune_run(engine, source, spec, Path(out), listen, options["select"], calibration, options["c_max"])
 
 
 def show_curve(run: Run) -> None:

@@ -107,7 +107,7 @@ def fine_grid(c: float, coarse: Sequence[float]) -> list[float]:
     return [fine for fine in (lattice(k + more, FINE) for more in AROUND) if fine > coarse[0]]
 
 
-def tune(
+def tune_run(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
