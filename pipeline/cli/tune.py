@@ -12,6 +12,7 @@ from pipeline.cli.options import Local
 from pipeline.cli.path import model_options, opened, running_options
 from pipeline.cli.progress import progress, score
 from pipeline.cli.table import table
+from pipeline.spec import PATIENCE
 
 if TYPE_CHECKING:
     from pipeline.runs.directory import Run
@@ -46,7 +47,7 @@ Examples:
 @click.option(
     "--patience",
     type=click.IntRange(min=1),
-    default=4,
+    default=PATIENCE,
     show_default=True,
     metavar="K",
     help="Stop when K values of C in a row score no better.",

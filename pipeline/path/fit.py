@@ -22,7 +22,7 @@ from pipeline.path.path import run_path
 from pipeline.path.tune import tune_run
 from pipeline.runs.directory import Run, StepView, stored_spec
 from pipeline.sizes import bytes_of
-from pipeline.spec import PathSpec
+from pipeline.spec import PATIENCE, PathSpec
 
 
 def fit_path(  # noqa: PLR0913 - all but one are keywords
@@ -130,7 +130,7 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     holdout: float = 0.0,
     metric: str = PathSpec.select,
     select: str = "best",
-    patience: int = 4,
+    patience: int = PATIENCE,
     c_max: float | None = None,
     seed: int = PathSpec.seed,
     calibration: str | None = "sigmoid",

@@ -126,7 +126,7 @@ def tune_run(
         check_folds(engine, data, spec)
     told = _Told(listen, spec)
     search = _Search(engine, data, spec, out, told.search)
-    coarse = search.begun or coarse_grid(_first_c(engine, data, spec), c_max)
+    coarse = search.begun or coarse_grid(first_c(engine, data, spec), c_max)
     rough = search.runs("coarse", coarse, spec.patience, [()] * search.folds)
     curve = Curve.of([[run] for run in rough], spec.select)
     if curve.best is None:
@@ -175,7 +175,8 @@ class _Search:
         return run_together(self.engine, problems, self.listen)
 
 
-def _first_c(engine: Engine, data: Dataset, spec: PathSpec) -> float:
+def first_c(engine: Engine, data: Dataset, spec: PathSpec) -> float:
+    """Return where the C begin that are worth a try."""
     if spec.kernel != "linear":
         return FIRST_OF_KERNEL
     projection = projected(engine, data, spec)
