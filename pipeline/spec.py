@@ -17,7 +17,7 @@ from pipeline.errors import SpecError, shown
 from pipeline.maths.rules import RULES
 from pipeline.solve import GRAM_SOLVERS, SOLVERS
 
-__all__ = ["GRAM_SOLVERS", "KERNELS", "MOST_C", "RULES", "SCORES", "SOLVERS", "PathSpec"]
+__all__ = ["GRAM_SOLVERS", "KERNELS", "MOST_C", "PATIENCE", "RULES", "SCORES", "SOLVERS", "PathSpec"]
 
 KERNELS = ("linear", "rbf")
 
@@ -26,6 +26,7 @@ MOST_C = 10_000  # of a grid: a model is a file, and what a run says of itself i
 LEAST_TOL = 1e-15  # float64 has no smaller difference between a primal and a dual value
 LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e6  # 1.6 million steps from C to 10 C; one step
 MOST_MEMORY = 2**63 - 1
+PATIENCE = 4  # of tuning: values of C without a better score, two decades
 MOST_SEED = 2**63 - 1
 MOST_LABELS = 10_000  # that have a weight
 

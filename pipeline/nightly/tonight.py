@@ -2,7 +2,7 @@
 
 screen    yesterday's w, and its alpha carried over to today's rows, are feasible today: their ball is valid and
           settles rows before any training
-train     around yesterday's best C, or the whole path, starting from yesterday's model
+train     around yesterday's best C, or the whole path, starting from yesterday's model; the first night as ``tune``
 judge     today's best model and yesterday's on the same rows, held out of both trainings; the gates
 verify    the certificate of today's best model, recomputed
 """
@@ -26,9 +26,10 @@ from pipeline.nightly.store import Store
 from pipeline.path.clock import Clock
 from pipeline.path.fit import budget_for, train_two
 from pipeline.path.path import versions
+from pipeline.path.tune import coarse_grid, first_c
 from pipeline.runs.directory import Run, StepView, open_path, read_header
 from pipeline.runs.writer import changed_versions
-from pipeline.spec import PathSpec
+from pipeline.spec import PATIENCE, PathSpec
 from pipeline.use.screen import screening
 from pipeline.verify.verify import verify
 
@@ -60,6 +61,8 @@ class Tonight:
         before = old.best if old else None
         folder = self.store.runs / name
         spec = self.job.training.spec(before.c if before else None, self._budget(folder))
+        if before is None and not self.job.training.whole_path:
+            spec = self._first_spec(spec)
         yesterday = None
         if before:
             with self.clock("screen"):
@@ -87,6 +90,11 @@ class Tonight:
             gates=tuple(verdicts),
             passes=sum(step.passes for step in run.steps),
         )
+
+    def _first_spec(self, spec: PathSpec) -> PathSpec:
+        """Return the settings of a night without a C to begin with: the C that ``tune`` tries, while scores rise."""
+        grid = coarse_grid(first_c(self.engine, self.data, spec), self.job.training.settings.get("c_max"))
+        return replace(spec, grid=tuple(grid), patience=spec.patience or PATIENCE)
 
     def _budget(self, folder: Path) -> int:
         """Return the memory of the run that goes on; one whose run.json is damaged begins afresh."""

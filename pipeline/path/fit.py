@@ -1,13 +1,13 @@
-"""The path as a function: ``pipeline.fit_path``."""
+"""The path as a function, and the right C: ``pipeline.fit_path`` and ``pipeline.tune``."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pipeline.budget import default_budget
 from pipeline.data.dataset import Dataset
@@ -21,12 +21,14 @@ from pipeline.path.classes import train_classes
 from pipeline.path.folds import cross_validate
 from pipeline.path.gamma import asked_kernel, check_references
 from pipeline.path.path import run_path
+from pipeline.path.tune import tune_run
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.directory import Run, StepView, stored_spec
 from pipeline.sizes import bytes_of
-from pipeline.spec import ClassWeight, PathSpec
+from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 
 AnyStep = StepView | ClassesStep
+R = TypeVar("R", bound=Run | ClassesRun)
 
 
 def fit_path(  # noqa: PLR0913 - all but one are keywords
@@ -122,17 +124,84 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         seed=seed,
         **shape.provisional,
     )
-    folder = here or Path(tempfile.mkdtemp(prefix="svmsieve-"))
+    with Engine(scheduler, workers, solve_on) as engine:
+        settled = shape.settled(spec, engine, source)
+        return _kept(here, lambda folder: train_run(engine, source, settled, folder, judge, listen, references))
+
+
+def tune(  # noqa: PLR0913 - all but one are keywords
+    data: Dataset | str | Path,
+    *,
+    out: str | Path | None = None,
+    cv: int = 5,
+    holdout: float = 0.0,
+    metric: str = PathSpec.select,
+    select: str = "best",
+    patience: int = PATIENCE,
+    c_max: float | None = None,
+    seed: int = PathSpec.seed,
+    calibration: str | None = "sigmoid",
+    tol: float = PathSpec.tol,
+    rule: str = PathSpec.rule,
+    solver: str = PathSpec.solver,
+    memory: int | str | None = None,
+    class_weight: ClassWeight | Mapping[str, float] = PathSpec.class_weight,
+    kernel: str | None = None,
+    gamma: float | str | None = None,
+    scheduler: str = "threads",
+    workers: int | None = None,
+    solve_on: str = "client",
+    listen: Listener = silent,
+) -> Run:
+    """Find the C that predicts best, and train a certified SVM at it on all rows.
+
+    ``data``           a data set, or what ``open_dataset`` opens
+    ``out``            the run directory; one that was interrupted goes on. Without it the model lives as the run does
+    ``cv``             in how many folds every C is scored: stratified, by what is in the rows, the same tomorrow
+    ``holdout``        score on this share of the rows instead, once
+    ``metric``         what is to be good: accuracy, balanced_accuracy, auc, f1 or log_loss
+    ``select``         "best", or "1se": the smallest C within one standard error of the best
+    ``patience``       stop when so many values of C in a row score no better
+    ``c_max``          no C above this
+    ``seed``           another one makes other folds
+    ``calibration``    what makes probabilities of scores: "sigmoid", "isotonic" or None
+
+    All else is as in ``fit_path``. The run has the model at the chosen C as its only step, and the curve in its header:
+    ``cv_c``, ``cv_scores``, ``cv_se``, ``c_best``, ``c_1se``, ``calibration``.
+    """
+    here = None if out is None else local(out)
+    source = data if isinstance(data, Dataset) else open_dataset(data)
+    shape = asked_kernel(kernel, gamma, ())
+    spec = PathSpec(
+        tol=tol,
+        rule=rule,
+        solver=solver,
+        memory=budget_for(here) if memory is None else bytes_of(memory),
+        class_weight=class_weight,  # type: ignore[arg-type]  # nor is a mapping kept as one
+        holdout=holdout,
+        cv=0 if holdout else cv,
+        select=metric,
+        patience=patience,
+        stratified=True,
+        seed=seed,
+        **shape.provisional,
+    )
+    with Engine(scheduler, workers, solve_on) as engine:
+        settled = shape.settled(spec, engine, source)
+        return _kept(here, lambda folder: tune_run(engine, source, settled, folder, listen, select, calibration, c_max))
+
+
+def _kept(out: Path | None, train: Callable[[Path], R]) -> R:
+    """Train into ``out``; without one into a folder that lives as long as any step of the run."""
+    if out is not None:
+        return train(out)
+    folder = Path(tempfile.mkdtemp(prefix="svmsieve-"))
     try:
-        with Engine(scheduler, workers, solve_on) as engine:
-            run = train_run(engine, source, shape.settled(spec, engine, source), folder, judge, listen, references)
+        run = train(folder)
     except BaseException:
-        if here is None:
-            remove_folder(folder)
+        remove_folder(folder)
         raise
-    if here is None:
-        return run.kept_by(_Temporary(folder))
-    return run
+    return run.kept_by(_Temporary(folder))
 
 
 class _Temporary:

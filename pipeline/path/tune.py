@@ -30,6 +30,7 @@ from pipeline.files import write_json
 from pipeline.maths.calibration import Calibration, fit_calibration
 from pipeline.maths.score import best, mean_scores, one_se, standard_errors
 from pipeline.path.batch import Problem, run_together
+from pipeline.path.class_weights import settled_for_two
 from pipeline.path.folds import check_folds
 from pipeline.path.path import run_path
 from pipeline.path.spaces import make_space, projected
@@ -107,7 +108,7 @@ def fine_grid(c: float, coarse: Sequence[float]) -> list[float]:
     return [fine for fine in (lattice(k + more, FINE) for more in AROUND) if fine > coarse[0]]
 
 
-def tune(
+def tune_run(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
@@ -118,6 +119,8 @@ def tune(
     c_max: float | None = None,
 ) -> Run:
     """Find C by the folds or the hold-out of ``spec``, and train at it on all rows; the run has what was found."""
+    data.expect_two_classes("tuning")
+    spec = settled_for_two(data, spec)
     if choose not in CHOICES:
         raise SpecError(f"unknown choice {choose!r}; there are {', '.join(CHOICES)}")
     if not (spec.cv or spec.holdout):
@@ -126,7 +129,7 @@ def tune(
         check_folds(engine, data, spec)
     told = _Told(listen, spec)
     search = _Search(engine, data, spec, out, told.search)
-    coarse = search.begun or coarse_grid(_first_c(engine, data, spec), c_max)
+    coarse = search.begun or coarse_grid(first_c(engine, data, spec), c_max)
     rough = search.runs("coarse", coarse, spec.patience, [()] * search.folds)
     curve = Curve.of([[run] for run in rough], spec.select)
     if curve.best is None:
@@ -175,7 +178,8 @@ class _Search:
         return run_together(self.engine, problems, self.listen)
 
 
-def _first_c(engine: Engine, data: Dataset, spec: PathSpec) -> float:
+def first_c(engine: Engine, data: Dataset, spec: PathSpec) -> float:
+    """Return where the C begin that are worth a try."""
     if spec.kernel != "linear":
         return FIRST_OF_KERNEL
     projection = projected(engine, data, spec)

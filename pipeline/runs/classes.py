@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -187,7 +187,7 @@ class ClassesRun(RunOf[ClassesStep]):
         """The names of the classes; the k-th is that of ``runs[k]``."""
         return self.header.data.classes
 
-    def kept_by(self, home: object) -> ClassesRun:
+    def kept_by(self, home: object) -> Self:
         """Return it with steps that keep a temporary folder's owner alive."""
         runs = tuple(run.kept_by(home) for run in self.runs)
         return replace(self, runs=runs, steps=_steps(self.header, runs, self.path))
