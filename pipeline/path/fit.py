@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from pipeline.budget import default_budget
 from pipeline.data.dataset import Dataset
@@ -28,7 +28,17 @@ from pipeline.sizes import bytes_of
 from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 
 AnyStep = StepView | ClassesStep
-R = TypeVar("R", bound=Run | ClassesRun)
+
+
+class Kept(Protocol):
+    """A run, of whatever kind."""
+
+    def kept_by(self, home: object) -> Self:
+        """Return it with steps that keep a temporary folder's owner alive."""
+        ...
+
+
+R = TypeVar("R", bound=Kept)
 
 
 def fit_path(  # noqa: PLR0913 - all but one are keywords
