@@ -202,7 +202,18 @@ def open_classes(folder: Path) -> ClassesRun:
     places = [folder / PARTS / str(k) for k in range(len(header.data.classes))]
     begun = [place for place in places if header.is_finished or (place / HEADER).is_file()]
     runs = tuple(open_path(place) for place in begun)
+    for run in runs:
+        _expect_part(header, int(run.path.name), run)
     return ClassesRun(folder, header, _steps(header, runs, folder), runs)
+
+
+def _expect_part(header: ClassesHeader, k: int, run: Run) -> None:
+    """Raise RunError if the run of class k is not one of these data: models would not stand side by side."""
+    ours, theirs = header.data, run.header.data
+    same = all(getattr(ours, name) == getattr(theirs, name) for name in ("rows", "features", "bias", "columns"))
+    kernels = [(spec.kernel, spec.gamma) for spec in (header.spec, run.spec)]
+    if not same or theirs.positive != (ours.classes[k],) or kernels[0] != kernels[1]:
+        raise RunError(f"{run.path}: is not the run of class {ours.classes[k]} of the run above it; train again")
 
 
 def _steps(header: ClassesHeader, runs: Sequence[Run], folder: Path) -> list[ClassesStep]:
