@@ -202,6 +202,14 @@ def test_a_class_whose_model_was_changed(run, data):
     assert problems == {("3", 0), ("1", 1)}
 
 
+@pytest.mark.parametrize("difference", [-0.01, 0.01])
+def test_another_log_loss(made, tmp_path, data, difference):
+    run = shutil.copytree(made("log-loss"), tmp_path / "run")
+    scores("log_loss", difference)(run)
+    with pytest.raises(RunError, match="step 0: the stored log_loss"):
+        found(run, data)
+
+
 @pytest.mark.parametrize("change_it", [{"c_min": 0.5}, {"c_min": None}], ids=str)
 def test_another_unit_of_the_grid(made, tmp_path, data, change_it):
     run = shutil.copytree(made("multiples"), tmp_path / "run")
