@@ -24,10 +24,10 @@ from pipeline.nightly.job import Job
 from pipeline.nightly.records import PUBLISHED, REFUSED, NightRecord
 from pipeline.nightly.store import Store
 from pipeline.path.clock import Clock
-from pipeline.path.fit import budget_for, train_run
+from pipeline.path.fit import budget_for, train_two
 from pipeline.path.path import versions
 from pipeline.path.tune import coarse_grid, first_c
-from pipeline.runs.directory import Run, StepView, open_run, read_header
+from pipeline.runs.directory import Run, StepView, open_path, read_header
 from pipeline.runs.writer import changed_versions
 from pipeline.spec import PATIENCE, PathSpec
 from pipeline.use.screen import screening
@@ -57,7 +57,7 @@ class Tonight:
     def run(self, night: NightRecord) -> NightRecord:
         """Do it all in the night's run, from that of its reference; return the record with what was found."""
         name, reference = night.night, night.reference
-        old = open_run(self.store.runs / reference) if reference else None
+        old = open_path(self.store.runs / reference) if reference else None
         before = old.best if old else None
         folder = self.store.runs / name
         spec = self.job.training.spec(before.c if before else None, self._budget(folder))
@@ -107,7 +107,7 @@ class Tonight:
         """Train, or go on; what a killed attempt made of other data, settings or versions is begun afresh."""
         if folder.exists() and not self._goes_on(folder, spec):
             shutil.rmtree(folder)
-        return train_run(self.engine, self.data, spec, folder, None, self.listen, starts)
+        return train_two(self.engine, self.data, spec, folder, None, self.listen, starts)
 
     def _goes_on(self, folder: Path, spec: PathSpec) -> bool:
         try:
@@ -161,7 +161,7 @@ def reference_of(store: Store) -> tuple[str | None, list[str]]:
 
 def _usable(store: Store, name: str) -> None:
     """Read what a night needs of a run, or raise RunError."""
-    open_run(store.runs / name).best.model.w()
+    open_path(store.runs / name).best.model.w()
 
 
 def _nearest(old: Run | None, grid: tuple[float, ...] | None) -> list[StepView]:

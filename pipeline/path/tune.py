@@ -33,7 +33,7 @@ from pipeline.path.batch import Problem, run_together
 from pipeline.path.folds import check_folds
 from pipeline.path.path import run_path
 from pipeline.path.spaces import make_space, projected
-from pipeline.runs.directory import HEADER, SEARCH, Run, StepView, open_run, stored_spec
+from pipeline.runs.directory import HEADER, SEARCH, Run, StepView, open_path, stored_spec
 from pipeline.runs.records import Scores
 from pipeline.runs.writer import alone_in
 from pipeline.scoring.models import model_of
@@ -208,7 +208,7 @@ def _told(run: Run, curve: Curve, calibration: Calibration | None) -> Run:
     if header != run.header:
         with alone_in(run.path):
             write_json(run.path / HEADER, header.to_json())
-    return open_run(run.path)
+    return open_path(run.path)
 
 
 def _calibrated(
