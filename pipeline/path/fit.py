@@ -144,7 +144,7 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     rule: str = PathSpec.rule,
     solver: str = PathSpec.solver,
     memory: int | str | None = None,
-    class_weight: tuple[float, float] | str | None = PathSpec.class_weight,
+    class_weight: ClassWeight | Mapping[str, float] = PathSpec.class_weight,
     kernel: str | None = None,
     gamma: float | str | None = None,
     scheduler: str = "threads",
@@ -176,7 +176,7 @@ def tune(  # noqa: PLR0913 - all but one are keywords
         rule=rule,
         solver=solver,
         memory=budget_for(here) if memory is None else bytes_of(memory),
-        class_weight=class_weight,
+        class_weight=class_weight,  # type: ignore[arg-type]  # nor is a mapping kept as one
         holdout=holdout,
         cv=0 if holdout else cv,
         select=metric,
