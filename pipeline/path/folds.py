@@ -26,7 +26,7 @@ from pipeline.maths.eps_grid import check_grid
 from pipeline.maths.score import best, mean_scores
 from pipeline.path.batch import Problem, run_together
 from pipeline.path.path import begin_path, run_path, versions
-from pipeline.runs.directory import FOLDS, HEADER, Run, StepView, open_run
+from pipeline.runs.directory import FOLDS, HEADER, Run, StepView, open_path
 from pipeline.runs.records import Scores
 from pipeline.runs.writer import alone_in, changed_versions
 from pipeline.spec import PathSpec
@@ -147,7 +147,7 @@ def _scored(run: Run, folds: Sequence[Run], listen: Listener) -> Run:
     if header != run.header:
         with alone_in(run.path):
             write_json(run.path / HEADER, header.to_json())
-    return open_run(run.path)
+    return open_path(run.path)
 
 
 def _mention_what_is_not_defined(found: list[list[Scores]], select: str, listen: Listener) -> None:

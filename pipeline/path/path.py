@@ -35,7 +35,7 @@ from pipeline.path.spaces import make_space, projected
 from pipeline.path.starts import Starts
 from pipeline.path.step import Start, Step, Stepper
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
-from pipeline.runs.directory import Run, StepView, open_run
+from pipeline.runs.directory import Run, StepView, open_path
 from pipeline.runs.records import RunHeader, Scores, StepRecord
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.scoring.linear_model import trained_on
@@ -61,7 +61,9 @@ def run_path(
     """
     projection = projected(engine, data, spec, memory)
     about = _about(data, validation, references)
+    data.expect_two_classes("a path")
     if validation is not None:
+        validation.expect_two_classes("a run of two classes")
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
         if seen := said_of_seen(about, spec, validation):
             listen(Note(f"{validation.path}: {seen}"))
@@ -71,7 +73,7 @@ def run_path(
         else:
             with MemoryMeter() as meter, one_thread():
                 PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter)
-    return open_run(out)
+    return open_path(out)
 
 
 def begin_path(

@@ -54,15 +54,14 @@ class KernelModel(TrainedModel):
         self, engine: Engine, data: Dataset, listen: Listener = silent
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield scores and labels of all rows, shard after shard."""
-        support, keep = self._on(data, listen)
+        support, keep = self.placed(data, self.places_on(data, listen))
         return engine.stream(_shard_scores, data.shards, support.kernel, keep, *support.arrays())
 
-    def _on(self, data: Dataset, listen: Listener) -> tuple[Support, np.ndarray]:
+    def placed(self, data: Dataset, places: np.ndarray) -> tuple[Support, np.ndarray]:
         """Return the support rows in the data's numbers, and which of the data's columns count.
 
-        Features that the data do not have get numbers beyond theirs.
+        ``places`` are the model's features that those of the data are; what the data do not have gets numbers beyond.
         """
-        places = self.places_on(data, listen)
         numbers = np.arange(data.n_features, data.n_features + self.known)
         theirs = np.flatnonzero((places != IGNORED) & (places < self.known))
         numbers[places[theirs]] = theirs

@@ -24,12 +24,12 @@ from pipeline.data.inputs import refuse_other_formats, resolve
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import BlockTask, Source
 from pipeline.data.reading.block import Block
-from pipeline.data.reading.labels import KnownLabels
+from pipeline.data.reading.labels import KnownClasses, KnownLabels
 from pipeline.data.reading.layout import Layout, listed
 from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, join_digests
 from pipeline.errors import NoRowsError, SpecError
 from pipeline.events import Listener, Note, silent
-from pipeline.scoring.models import Model
+from pipeline.scoring.models import AnyModel
 
 
 class RowsToScore:
@@ -40,14 +40,15 @@ class RowsToScore:
     """
 
     def __init__(
-        self, model: Model, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
+        self, model: AnyModel, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
     ) -> None:
         spec = spec or IngestSpec(bias=model.bias)
         self.model, self.path, self.listen = model, str(path), listen
         refuse_other_formats(self.path, spec)
         found, spec = resolve(self.path, spec, listen)
         model.check_bias(self.path, spec.bias)
-        self.labels = KnownLabels(model.labels, spec.positive)
+        known = model.labels
+        self.labels = KnownClasses(known.classes, spec.positive) if known.classes else KnownLabels(known, spec.positive)
         base = 1 if model.index_base is None else model.index_base
         rules = replace(spec.reading.rules, unlabelled=True)
         reading = replace(spec.options, rules=rules, text_base=base, wanted=model.columns)
@@ -59,7 +60,10 @@ class RowsToScore:
         self.files: list[tuple[Lanes, int]] = []
 
     def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield scores and signs (-1, +1, or 0 where the label says no class), part after part in row order."""
+        """Yield scores and signs (-1, +1, or 0 where the label says no class), part after part in row order.
+
+        By a model of several classes, a row has a score for each, and the code of a class (or ``UNKNOWN``) for a sign.
+        """
         self.read, self.largest, self.files = 0, -1, []
         scorer = _Scorer(self.model, self.labels)
         with ThreadPoolExecutor(self.workers, "svmsieve-predict") as pool:
@@ -138,8 +142,8 @@ class _Part:
 class _Scorer:
     """Parses and scores blocks, wherever that is done."""
 
-    model: Model
-    labels: KnownLabels
+    model: AnyModel
+    labels: KnownLabels | KnownClasses
 
     def of(self, task: BlockTask) -> Callable[[], tuple[Block, _Part]]:
         """Return the task that makes a block and scores it."""

@@ -47,7 +47,7 @@ def trained_rows(engine: Engine, data: Dataset, spec: PathSpec) -> TrainedRows:
         digests.append((lanes, some.size))
         row = part.stop
     assert row == data.n_rows
-    if fingerprint(digests, data.n_features) != data.fingerprint:
+    if data.fingerprint_of(fingerprint(digests, data.n_features)) != data.fingerprint:
         raise DatasetError(f"{data.path}: the rows are not those of its fingerprint; ingest the data again")
     if spec.splits:
         costs[left_out(hashes, classes, spec)] = 0.0
@@ -55,8 +55,8 @@ def trained_rows(engine: Engine, data: Dataset, spec: PathSpec) -> TrainedRows:
     if isinstance(spec.class_weight, str):  # balanced
         weights = {y: (counts[-1] + counts[1]) / (2 * counts[y]) for y in counts}
     else:
-        negative, positive = spec.class_weight or (1.0, 1.0)
-        weights = {-1: float(negative), 1: float(positive)}
+        negative, positive = spec.sign_weights
+        weights = {-1: negative, 1: positive}
     for y, weight in weights.items():
         costs[labels == y] *= weight
     return TrainedRows(costs, labels, (weights[-1], weights[1]))

@@ -112,7 +112,7 @@ def _weigh_classes(arrays: RowState, spec: PathSpec, path: str) -> None:
     if spec.class_weight == "balanced":
         weights = {y: arrays.trained / (2 * count) for y, count in counts.items()}
     else:
-        negative, positive = (float(weight) for weight in spec.class_weight)
+        negative, positive = spec.sign_weights
         weights = {-1: negative, 1: positive}
     arrays.class_weights = weights[-1], weights[1]
     for part in arrays.chunks():
