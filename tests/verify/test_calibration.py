@@ -13,7 +13,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.maths.calibration import KINDS, fit_calibration
 from pipeline.maths.sigmoid import fit_sigmoid
-from pipeline.path.tune import tune
+from pipeline.path.tune import tune_run
 from pipeline.runs.directory import open_run
 from pipeline.spec import PathSpec
 from pipeline.verify.calibration import wrong_calibration
@@ -76,7 +76,7 @@ def tuned(tmp_path_factory):
     with Engine("inline") as engine:
         for kind in KINDS:
             spec = PathSpec(cv=3, patience=2, select="log_loss", stratified=True, seed=2)
-            runs[kind] = tune(engine, data, spec, folder / kind, calibration=kind).path
+            runs[kind] = tune_run(engine, data, spec, folder / kind, calibration=kind).path
     return data, runs
 
 
