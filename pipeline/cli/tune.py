@@ -15,6 +15,7 @@ from pipeline.cli.table import table
 from pipeline.spec import PATIENCE
 
 if TYPE_CHECKING:
+    from pipeline.runs.classes import ClassesRun
     from pipeline.runs.directory import Run
 
 METRICS = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "auc", "f1": "f1", "log_loss": "log_loss"}
@@ -24,6 +25,7 @@ Examples:
   svmsieve tune breast_cancer --out run
   svmsieve tune clicks.csv --label-column clicked --bias 1 --metric auc --out run
   svmsieve tune clicks --out run --holdout 0.2 --select 1se         # quicker, for much data; a smaller C
+  svmsieve tune clicks --out run --kernel rbf --gamma 0.1/d,1/d,10/d
 """
 
 
@@ -78,7 +80,7 @@ def tune_command(data: str, out: str, quiet: bool, as_json: bool, **options: Any
     show_curve(run)
 
 
-def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run:
+def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run | ClassesRun:
     """Open the data, tune, and return the run."""
     from pipeline.engine.engine import Engine
     from pipeline.errors import SpecError
@@ -91,7 +93,8 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run:
         raise SpecError("--cv and --holdout are two ways to score; give one of them")
     folds = 0 if options["holdout"] is not None else options["cv"] or 5
     settings = {name: options[name] for name in ("tol", "rule", "solver", "class_weight", "patience", "seed")}
-    kernel = asked_kernel(options["kernel"], options["gamma"], ())
+    gammas = options["gamma"].split(",") if options["gamma"] else [None]
+    kernels = [asked_kernel(options["kernel"], gamma, ()) for gamma in gammas]
     spec = PathSpec(
         memory=options["memory"] or budget_for(out),
         cv=folds,
@@ -99,16 +102,16 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run:
         select=METRICS[options["metric"]],
         stratified=True,
         **settings,
-        **kernel.provisional,
+        **kernels[0].provisional,
     )
     calibration = None if options["calibration"] == "none" else options["calibration"]
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"], options["solve_on"]) as engine:
         source = opened(data, options, listen)
-        spec = kernel.settled(spec, engine, source)
-        return tune_run(engine, source, spec, Path(out), listen, options["select"], calibration, options["c_max"])
+        specs = [kernel.settled(spec, engine, source) for kernel in kernels]
+        return tune_run(engine, source, specs, Path(out), listen, options["select"], calibration, options["c_max"])
 
 
-def show_curve(run: Run) -> None:
+def show_curve(run: Run | ClassesRun) -> None:
     """Print the scores by C, what is best, and what was trained."""
     header, name = run.header, run.spec.select
     (step,) = run.steps
@@ -118,7 +121,9 @@ def show_curve(run: Run) -> None:
         said = f"± {error[name]:.4f}" if error.get(name) is not None else ""
         rows.append((f"{c:.4g}", score(mean.get(name)), said, " and ".join(marks) + (" <" if c == step.c else "")))
     table(("C", name.replace("_", " "), "", ""), rows, right=(0, 1))
+    classes = "" if not run.header.data.classes else f", {len(run.header.data.classes)} classes against the rest"
+    gamma = "" if run.spec.gamma is None else f" and gamma = {run.spec.gamma:.4g}"
     click.echo(
-        f"{run.path}: C = {step.c:.4g} on {step.n_rows:,} rows, relative gap {max(step.relative_gap, 0.0):.1e} "
-        f"({step.n_free + step.n_upper:,} support vectors)"
+        f"{run.path}: trained at C = {step.c:.4g}{gamma} on all {run.header.data.rows:,} rows{classes}, "
+        f"relative gap {max(step.relative_gap, 0.0):.1e}"
     )

@@ -70,13 +70,17 @@ def train_classes(
     with ExitStack() as stack, MemoryMeter() as meter:
         writer = stack.enter_context(writing_classes(out, spec, about, versions()))
         main = ClassesPath(engine, data, spec, writer, splits[0])
+        runs, grid, count = list[Run](), main.grid, len(data.classes)
         paths, problems = [main], main.problems(references)
+        if grid is None and spec.cv:  # the folds' C are those of the path
+            runs, problems = run_together(engine, problems, listen), []
+            grid = tuple(step.c for step in runs[0].steps)
         for k, (each, split) in enumerate(zip(specs[1:], splits[1:], strict=True)):
-            part = replace(each, grid=main.grid, grid_in_c_min=False)
+            part = replace(each, grid=grid, grid_in_c_min=False)
             begun = writing_classes(out / FOLDS / str(k), part, DataRecord.of(data), versions())
             paths.append(ClassesPath(engine, data, part, stack.enter_context(begun), split))
             problems += paths[-1].problems((), f"fold {k + 1} of {spec.cv}, ")
-        runs, count = run_together(engine, problems, listen), len(data.classes)
+        runs += run_together(engine, problems, listen)
         for k, path in enumerate(paths):
             path.finish(runs[k * count : (k + 1) * count], validation if path is main else None, meter)
         if spec.cv:
@@ -129,9 +133,10 @@ class ClassesPath:
         step = ClassesStep(number, parts[0].c, None, parts, self.writer.header)
         return classes_model_of(self.writer.folder, step, self.data)
 
-    def _grid(self) -> tuple[float, ...]:
-        """Return the C that all classes are trained at, ascending."""
-        assert self.spec.grid is not None, "see _check"
+    def _grid(self) -> tuple[float, ...] | None:
+        """Return the C that all classes are trained at, ascending; None on the eps-path, where they agree on each."""
+        if self.spec.grid is None:
+            return None
         unit = self._smallest_c_min() if self.spec.grid_in_c_min else 1.0
         return tuple(unit * c for c in check_grid(list(self.spec.grid)))
 
@@ -173,9 +178,6 @@ def _cross_validated(writer: ClassesWriter, folds: list[list[Scores]]) -> None:
 
 def _check(data: Dataset, spec: PathSpec, references: Sequence[ClassesStep]) -> None:
     """Refuse what cannot be, before anything is written."""
-    if spec.grid is None:  # each class would follow the eps-path at its own pace: they do not agree on the next C yet
-        problem = f"{data.path}: has {len(data.classes):,} classes, which are trained at the same C"
-        raise SpecError(f"{problem}; give them as --grid, for example 10x:1000x:5")
     for step in references:
         if not isinstance(step, ClassesStep):
             problem = "the reference is a model of two classes, and the data have"

@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any
 
 from pipeline.budget import default_budget
 from pipeline.data.dataset import Dataset
@@ -28,17 +28,6 @@ from pipeline.sizes import bytes_of
 from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 
 AnyStep = StepView | ClassesStep
-
-
-class Kept(Protocol):
-    """A run, of whatever kind."""
-
-    def kept_by(self, home: object) -> Self:
-        """Return it with steps that keep a temporary folder's owner alive."""
-        ...
-
-
-R = TypeVar("R", bound=Kept)
 
 
 def fit_path(  # noqa: PLR0913 - all but one are keywords
@@ -157,12 +146,12 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     memory: int | str | None = None,
     class_weight: ClassWeight | Mapping[str, float] = PathSpec.class_weight,
     kernel: str | None = None,
-    gamma: float | str | None = None,
+    gamma: float | str | Sequence[float | str] | None = None,
     scheduler: str = "threads",
     workers: int | None = None,
     solve_on: str = "client",
     listen: Listener = silent,
-) -> Run:
+) -> Run | ClassesRun:
     """Find the C that predicts best, and train a certified SVM at it on all rows.
 
     ``data``           a data set, or what ``open_dataset`` opens
@@ -175,13 +164,15 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     ``c_max``          no C above this
     ``seed``           another one makes other folds
     ``calibration``    what makes probabilities of scores: "sigmoid", "isotonic" or None
+    ``gamma``          of a kernel, as in ``fit_path``, or several to choose from
 
     All else is as in ``fit_path``. The run has the model at the chosen C as its only step, and the curve in its header:
     ``cv_c``, ``cv_scores``, ``cv_se``, ``c_best``, ``c_1se``, ``calibration``.
     """
     here = None if out is None else local(out)
     source = data if isinstance(data, Dataset) else open_dataset(data)
-    shape = asked_kernel(kernel, gamma, ())
+    listed = [gamma] if gamma is None or isinstance(gamma, str | float | int) else list(gamma)
+    shapes = [asked_kernel(kernel, each, ()) for each in listed]
     spec = PathSpec(
         tol=tol,
         rule=rule,
@@ -194,14 +185,14 @@ def tune(  # noqa: PLR0913 - all but one are keywords
         patience=patience,
         stratified=True,
         seed=seed,
-        **shape.provisional,
+        **shapes[0].provisional,
     )
     with Engine(scheduler, workers, solve_on) as engine:
-        settled = shape.settled(spec, engine, source)
-        return _kept(here, lambda folder: tune_run(engine, source, settled, folder, listen, select, calibration, c_max))
+        specs = [shape.settled(spec, engine, source) for shape in shapes]
+        return _kept(here, lambda folder: tune_run(engine, source, specs, folder, listen, select, calibration, c_max))
 
 
-def _kept(out: Path | None, train: Callable[[Path], R]) -> R:
+def _kept(out: Path | None, train: Callable[[Path], Run | ClassesRun]) -> Run | ClassesRun:
     """Train into ``out``; without one into a folder that lives as long as any step of the run."""
     if out is not None:
         return train(out)

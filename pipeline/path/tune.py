@@ -8,7 +8,8 @@
 The C are on one lattice whatever the data, so that tomorrow's are today's. RUN is a run at the one C that was chosen;
 run.json has the curve (``cv_c``, ``cv_scores``, ``cv_se``, ``c_best``, ``c_1se``), and what makes probabilities of the
 scores, fitted on those of rows that were left out. The runs of the search lie in RUN/search/coarse and RUN/search/fine,
-a folder a fold. They are all the state there is: killed anywhere, the same command goes on with them.
+a folder a fold; of several gammas in RUN/search/gamma-0 and so on. They are all the state there is: killed anywhere,
+the same command goes on with them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,16 +30,21 @@ from pipeline.errors import DataError, SpecError
 from pipeline.events import Event, Listener, StepProgress, silent
 from pipeline.files import write_json
 from pipeline.maths.calibration import Calibration, fit_calibration
-from pipeline.maths.score import best, mean_scores, one_se, standard_errors
+from pipeline.maths.score import best, gain, mean_scores, one_se, standard_errors
+from pipeline.path.agreement import has_peaked
 from pipeline.path.batch import Problem, run_together
+from pipeline.path.class_judge import split_rows
 from pipeline.path.class_weights import settled_for_two
+from pipeline.path.classes import train_classes
 from pipeline.path.folds import check_folds
 from pipeline.path.path import run_path
 from pipeline.path.spaces import make_space, projected
-from pipeline.runs.directory import HEADER, SEARCH, Run, StepView, open_path, stored_spec
+from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.directory import HEADER, SEARCH, Run, StepView, open_run, stored_spec
 from pipeline.runs.records import Scores
 from pipeline.runs.writer import alone_in
-from pipeline.scoring.models import model_of
+from pipeline.scoring.classes_model import ClassesModel
+from pipeline.scoring.models import any_model_of
 from pipeline.spec import PathSpec
 from pipeline.working.state import collect
 
@@ -48,6 +55,7 @@ FIRST, MOST_DECADES = (
     9,
 )  # times C_min, where all rows but a few are at their bound; then no margin is left to gain
 FIRST_OF_KERNEL = 0.01  # C_min takes all kernel values to find; K(x, x) is 1, and at this C all alpha are small
+AT_A_TIME = 3  # of the coarse C, where several classes are trained before they are scored
 CHOICES = ("best", "1se")
 
 
@@ -61,9 +69,9 @@ class Curve:
     select: str
 
     @classmethod
-    def of(cls, runs: Sequence[Sequence[Run]], select: str) -> Curve:
+    def of(cls, runs: Sequence[Sequence[Run | ClassesRun]], select: str) -> Curve:
         """Put the runs of all folds together; each fold has some, at different C."""
-        found = [{step.c: step.scored for run in fold for step in run.steps} for fold in runs]
+        found = [{step.c: step.scores or {} for run in fold for step in run.steps} for fold in runs]
         cs = sorted(found[0])
         scores = [[fold[c] for c in cs] for fold in found]
         return cls(tuple(cs), mean_scores(scores), standard_errors(scores), select)
@@ -72,6 +80,13 @@ class Curve:
     def best(self) -> int | None:
         """The number of the C with the best mean score."""
         return best(self.means, self.select)
+
+    @property
+    def gain(self) -> float:
+        """The best mean score, such that more is better."""
+        number = self.best
+        assert number is not None
+        return gain(self.select, self.means[number][self.select] or 0.0)
 
     @property
     def c_best(self) -> float:
@@ -111,125 +126,183 @@ def fine_grid(c: float, coarse: Sequence[float]) -> list[float]:
 def tune_run(
     engine: Engine,
     data: Dataset,
-    spec: PathSpec,
+    specs: Sequence[PathSpec],
     out: Path,
     listen: Listener = silent,
     choose: str = "best",
     calibration: str | None = "sigmoid",
     c_max: float | None = None,
-) -> Run:
-    """Find C by the folds or the hold-out of ``spec``, and train at it on all rows; the run has what was found."""
-    data.expect_two_classes("tuning")
-    spec = settled_for_two(data, spec)
+) -> Run | ClassesRun:
+    """Find C by the folds or the hold-out that all ``specs`` have, and train at it on all rows.
+
+    Of several specs, which differ in gamma, the one with the best score counts.
+    """
+    if not data.classes:
+        specs = [settled_for_two(data, each) for each in specs]
+    first = specs[0]
     if choose not in CHOICES:
         raise SpecError(f"unknown choice {choose!r}; there are {', '.join(CHOICES)}")
-    if not (spec.cv or spec.holdout):
+    if not (first.cv or first.holdout):
         raise SpecError("tuning needs rows to score on; give folds (--cv) or a hold-out (--holdout)")
-    if spec.cv:
-        check_folds(engine, data, spec)
-    told = _Told(listen, spec)
-    search = _Search(engine, data, spec, out, told.search)
-    coarse = search.begun or coarse_grid(first_c(engine, data, spec), c_max)
-    rough = search.runs("coarse", coarse, spec.patience, [()] * search.folds)
-    curve = Curve.of([[run] for run in rough], spec.select)
-    if curve.best is None:
-        name = spec.select.replace("_", " ")
-        raise DataError(f"{name} is not defined on the rows that were scored; use another --metric", path=data.path)
-    fine = fine_grid(curve.c_best, coarse)
-    folds = [[run] for run in rough]
-    if fine:
-        near = [_near(run.steps, curve.c_best) for run in rough]
-        for fold, run in zip(folds, search.runs("fine", fine, 0, near), strict=True):
-            fold.append(run)
-    curve = Curve.of(folds, spec.select)
+    if first.cv and not data.classes:
+        check_folds(engine, data, first)
+    told = _Told(listen, first, len(specs))
+    folders = [out / SEARCH / f"gamma-{k}" for k in range(len(specs))] if len(specs) > 1 else [out / SEARCH]
+    found = [
+        _Search(engine, data, spec, folder, told.search).found(c_max)
+        for spec, folder in zip(specs, folders, strict=True)
+    ]
+    spec, (curve, folds) = max(zip(specs, found, strict=True), key=lambda each: each[1][0].gain)  # of equals the first
     chosen = curve.c_best if choose == "best" else curve.c_1se
     models = [step for fold in folds for run in fold for step in run.steps if step.c == chosen]
     final = replace(spec, grid=(chosen,), cv=0, holdout=0.0, patience=0)
-    run = run_path(engine, data, final, out, None, told.last, models[:1])
-    return _told(run, curve, run.header.calibration or _calibrated(engine, data, models, chosen, calibration))
+    run = _trained(engine, data, final, out, told.last, models[:1])
+    return _told(run, curve, run.header.calibration or _calibrated(engine, data, models, calibration))
+
+
+def _trained(
+    engine: Engine, data: Dataset, spec: PathSpec, out: Path, listen: Listener, near: Sequence[Any]
+) -> Run | ClassesRun:
+    train: Any = train_classes if data.classes else run_path
+    found: Run | ClassesRun = train(engine, data, spec, out, None, listen, near)
+    return found
 
 
 class _Search:
-    """Trains folds, or one run with a hold-out, at some C."""
+    """Trains folds, or one run with a hold-out, at C that are worth a try."""
 
-    def __init__(self, engine: Engine, data: Dataset, spec: PathSpec, out: Path, listen: Listener) -> None:
-        self.engine, self.data, self.spec, self.out, self.listen = engine, data, spec, out, listen
-        self.folds = spec.cv or 1
+    def __init__(self, engine: Engine, data: Dataset, spec: PathSpec, folder: Path, listen: Listener) -> None:
+        self.engine, self.data, self.spec, self.folder, self.listen = engine, data, spec, folder, listen
+        self.folds: list[list[Run | ClassesRun]] = [[] for _ in range(spec.cv or 1)]
 
-    @property
-    def begun(self) -> list[float] | None:
-        """The C of a search that was begun, None if there is none."""
-        stored = stored_spec(self.out / SEARCH / "coarse" / "0")
-        return list(stored.grid) if stored is not None and stored.grid is not None else None
+    def found(self, c_max: float | None) -> tuple[Curve, list[list[Run | ClassesRun]]]:
+        """Search, or go on with it; return the curve, and the runs of each fold."""
+        coarse = coarse_grid(self._first(), c_max)
+        if self.data.classes:
+            self._some_at_a_time(coarse)
+        else:
+            self._train("coarse", coarse, self.spec.patience)
+        curve = self._curve()
+        fine = fine_grid(curve.c_best, coarse)
+        if fine:
+            self._train("fine", fine)
+            curve = self._curve()
+        return curve, self.folds
 
-    def runs(self, stage: str, grid: list[float], patience: int, near: Sequence[Sequence[StepView]]) -> list[Run]:
-        """Train at these C, from models that are near; return a run a fold."""
+    def _curve(self) -> Curve:
+        curve = Curve.of(self.folds, self.spec.select)
+        if curve.best is None:
+            name = self.spec.select.replace("_", " ")
+            problem = f"{name} is not defined on the rows that were scored; use another --metric"
+            raise DataError(problem, path=self.data.path)
+        return curve
+
+    def _first(self) -> float:
+        """Return where the C begin: where they did if the search has begun."""
+        stored = stored_spec(self.folder / "coarse" / "0")
+        if stored is not None and stored.grid is not None:
+            return stored.grid[0]
+        return first_c(self.engine, self.data, self.spec)
+
+    def _some_at_a_time(self, grid: list[float]) -> None:
+        """Train several classes at some C after the other: how they score together is known after their training."""
+        for first in range(0, len(grid), AT_A_TIME):
+            self._train("coarse" if not first else f"coarse-{first // AT_A_TIME}", grid[first : first + AT_A_TIME])
+            scores = [[step.scores for run in fold for step in run.steps] for fold in self.folds]
+            if has_peaked(list(zip(*scores, strict=True)), self.spec):
+                return
+
+    def _train(self, stage: str, grid: list[float], patience: int = 0) -> None:
+        """Train at these C, from models that are near; add a run to every fold."""
         same = replace(self.spec, grid=tuple(grid), cv=0, patience=patience)
-        problems = [
-            Problem(
-                self.data,
-                replace(same, fold=(k, self.spec.cv)) if self.spec.cv else same,
-                self.out / SEARCH / stage / str(k),
-                references=near[k],
-                name=f"fold {k + 1} of {self.folds}" if self.spec.cv else "",
-            )
-            for k in range(self.folds)
-        ]
-        return run_together(self.engine, problems, self.listen)
+        count, places = self.spec.cv, [self.folder / stage / str(k) for k in range(len(self.folds))]
+        specs = [replace(same, fold=(k, count)) if count else same for k in range(len(self.folds))]
+        near = [_near([step for run in fold for step in run.steps], grid) for fold in self.folds]
+        found: Sequence[Run | ClassesRun]
+        if self.data.classes:
+            each = zip(specs, places, near, strict=True)
+            found = [_trained(self.engine, self.data, spec, place, self.listen, steps) for spec, place, steps in each]
+        else:
+            names = [f"fold {k + 1} of {count}" if count else "" for k in range(len(self.folds))]
+            problems = [
+                Problem(self.data, spec, place, None, steps, name)
+                for spec, place, steps, name in zip(specs, places, near, names, strict=True)
+            ]
+            found = run_together(self.engine, problems, self.listen)
+        for fold, run in zip(self.folds, found, strict=True):
+            fold.append(run)
 
 
 def first_c(engine: Engine, data: Dataset, spec: PathSpec) -> float:
     """Return where the C begin that are worth a try."""
     if spec.kernel != "linear":
         return FIRST_OF_KERNEL
-    projection = projected(engine, data, spec)
-    state = collect(engine, data, replace(spec, cv=0, holdout=0.0), None)
-    space = make_space(engine, data, state, spec, projection)
-    c_min = space.c_min()
-    space.release()
+    views = [data.against_rest(k) for k in range(len(data.classes))] or [data]
+    spec = replace(spec, cv=0, holdout=0.0, class_weight=None if data.classes else spec.class_weight)
+    c_min = min(Together(engine).run([partial(_c_min, data=view, spec=spec) for view in views]))
     if math.isinf(c_min):
         raise SpecError("the rows sum to zero, so that w = 0 at every C: there is nothing to tune")
     return FIRST * c_min
 
 
-def _near(steps: Sequence[StepView], c: float) -> list[StepView]:
-    """Return the step at C and those beside it."""
-    k = next(k for k, step in enumerate(steps) if step.c == c)
-    return list(steps[max(0, k - 1) : k + 2])
+def _c_min(engine: Member, data: Dataset, spec: PathSpec) -> float:
+    space = make_space(engine, data, collect(engine, data, spec, None), spec, projected(engine, data, spec))
+    try:
+        return space.c_min()
+    finally:
+        space.release()
 
 
-def _told(run: Run, curve: Curve, calibration: Calibration | None) -> Run:
+def _near(steps: Sequence[Any], grid: Sequence[float]) -> list[Any]:
+    """Return the steps whose C are next to those of a grid, on either side."""
+    below, above = [step for step in steps if step.c < grid[0]], [step for step in steps if step.c > grid[-1]]
+    between = [step for step in steps if grid[0] <= step.c <= grid[-1]]
+    nearest = [max(below, key=lambda step: step.c, default=None), min(above, key=lambda step: step.c, default=None)]
+    return [step for step in (nearest[0], *between, nearest[1]) if step is not None]
+
+
+def _told(run: Run | ClassesRun, curve: Curve, calibration: Any) -> Run | ClassesRun:
     """Write what was found into run.json."""
+    several = isinstance(calibration, tuple)
+    told = [each.to_json() for each in calibration] if several else calibration and calibration.to_json()
     header = run.header.changed(
         cv_c=list(curve.cs),
         cv_scores=curve.means,
         cv_se=curve.errors,
         c_best=curve.c_best,
         c_1se=curve.c_1se,
-        calibration=None if calibration is None else calibration.to_json(),
+        calibration=told,
     )
     if header != run.header:
         with alone_in(run.path):
             write_json(run.path / HEADER, header.to_json())
-    return open_path(run.path)
+    return open_run(run.path)
 
 
 def _calibrated(
-    engine: Engine, data: Dataset, models: Sequence[StepView], c: float, kind: str | None
-) -> Calibration | None:
-    """Fit probabilities to the scores that each fold's model gives the rows it was not trained on."""
+    engine: Engine, data: Dataset, models: Sequence[StepView | ClassesStep], kind: str | None
+) -> Calibration | tuple[Calibration, ...] | None:
+    """Fit probabilities, of every class, to the scores that each fold's model gives the rows it was not trained on."""
     if kind is None:
         return None
     found = Together(engine).run([partial(_left_out, data=data, step=step) for step in models])
     scores, labels = (np.concatenate([part[k] for part in found]) for k in (0, 1))
-    return fit_calibration(scores, labels, kind, c)
+    if not data.classes:
+        return fit_calibration(scores, labels, kind, models[0].c)
+    signs = (np.where(labels == k, 1, -1) for k in range(len(data.classes)))
+    return tuple(fit_calibration(scores[:, k], each, kind, models[0].c) for k, each in enumerate(signs))
 
 
-def _left_out(engine: Member, data: Dataset, step: StepView) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores and labels of the rows that a step was not trained on."""
+def _left_out(engine: Member, data: Dataset, step: StepView | ClassesStep) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores (of several classes a column each) and labels of the rows that a step was not trained on."""
+    model = any_model_of(step, training=data)
+    if isinstance(model, ClassesModel):
+        wanted = split_rows(engine, data, step.spec).held_out
+        parts = list(model.shard_scores(engine, data, wanted=wanted))
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     held_out = collect(engine, data, step.spec, None).costs == 0.0
     scores, labels, row = [], [], 0
-    for some, signs in model_of(step, training=data).shard_scores(engine, data):
+    for some, signs in model.shard_scores(engine, data):
         mine = held_out[row : row + some.size]
         scores.append(some[mine])
         labels.append(signs[mine])
@@ -243,14 +316,14 @@ class _Told:
     While scores rise nobody knows how many C there will be; at least the patience, the fine ones and the last.
     """
 
-    def __init__(self, listen: Listener, spec: PathSpec) -> None:
-        self.listen, self.spec = listen, spec
+    def __init__(self, listen: Listener, spec: PathSpec, searches: int) -> None:
+        self.listen, self.spec, self.searches = listen, spec, searches
         self.done = 0
 
     def search(self, event: Event) -> None:
         """Hear of the search."""
         if isinstance(event, StepProgress):
-            folds = self.spec.cv or 1
+            folds = (self.spec.cv or 1) * self.searches
             self.done += event.done
             left = max(len(AROUND) + 1, self.spec.patience + len(AROUND) + 1 - self.done / folds)
             event = replace(event, share=self.done / (self.done + folds * left))

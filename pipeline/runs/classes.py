@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from pipeline.errors import RunError
+from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import CHAIN, SEAL, foundation, link, sealed
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, PARTS, Run, RunOf, StepView, open_path, read_item
@@ -64,6 +65,8 @@ class ClassesHeader:
     """The C with the best mean score."""
     c_1se: float | None
     """The smallest C whose mean score is within one standard error of the best."""
+    calibration: tuple[Calibration, ...] | None
+    """What makes probabilities of the scores of each class; None if nothing was calibrated."""
     peak_memory: int | None
     """The most memory that a finished run held, in bytes."""
     seconds: float | None
@@ -79,12 +82,13 @@ class ClassesHeader:
         """Return that of a run that begins now."""
         item: dict[str, Any] = {"format": CLASSES_FORMAT, "version": CLASSES_READABLE[-1], "status": "running"}
         item |= {"classes": list(data.classes), "spec": spec.to_json(), "data": data.to_json(), "versions": versions}
-        item |= dict.fromkeys((*_LATER, *_TUNED, *_SPENT))
+        item |= dict.fromkeys((*_LATER, *_TUNED, "calibration", *_SPENT))
         return cls.from_json(sealed(item | {CHAIN: foundation(item)}))
 
     @classmethod
     def from_json(cls, item: dict[str, Any]) -> ClassesHeader:
         """Read what has been checked (``checks.check_classes``)."""
+        calibration = item.get("calibration")
         weights, names = item.get("class_weights"), ("n_steps", "scores", "best_step", "stopped", "c_min")
         return cls(
             version=item["version"],
@@ -93,6 +97,7 @@ class ClassesHeader:
             data=DataRecord.from_json(item["data"]),
             versions=item.get("versions") or {},
             class_weights=None if weights is None else tuple(weights),
+            calibration=None if calibration is None else tuple(map(Calibration.from_json, calibration)),
             **{name: item.get(name) for name in (*names, *_TUNED, *_SPENT, CHAIN, SEAL)},
             _item=item,
         )

@@ -21,7 +21,7 @@ from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import gather
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import HEADER, Run, RunOf, StepView, open_path, read_item
+from pipeline.runs.directory import HEADER, Run, RunOf, StepView, read_item
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel, support_of
 from pipeline.scoring.linear_model import LinearModel
@@ -67,22 +67,20 @@ def model_of(
 
     ``training`` names the training data of a kernel's model if they are no longer where they were.
     """
-    if isinstance(source, StepView):
-        step, run = source, open_path(source.model.path.parents[1])
-    else:
-        step, run = source.at(c, listen), source
-    about, gamma = run.header.data, run.spec.gamma
+    step = source if isinstance(source, StepView) else source.at(c, listen)
+    path = step.model.path.parents[1]
+    about, gamma = step.data, step.spec.gamma
     columns, own = _columns(about), about.features - (1 if about.bias else 0)
     if columns is not None and len(set(columns)) != own:
-        raise RunError(f"{run.path}: run.json does not name the model's {own:,} features; train again")
+        raise RunError(f"{path}: run.json does not name the model's {own:,} features; train again")
     names = (about.negative, about.positive, about.one_against_rest, columns, about.index_base)
     if gamma is None:
-        return LinearModel(run.path, step.step, step.c, step.w, about.bias, *names)
-    data, alpha = _training_data(run.path, about, training, listen), step.alpha
+        return LinearModel(path, step.step, step.c, step.w, about.bias, *names)
+    data, alpha = _training_data(path, about, training, listen), step.alpha
     with Engine("threads") as engine:
         rows = gather(engine, data, alpha > 0.0)
     support = support_of(rows, alpha[rows.rows], Rbf(gamma, about.bias))
-    return KernelModel(run.path, step.step, step.c, support, own, *names)
+    return KernelModel(path, step.step, step.c, support, own, *names)
 
 
 def _training_data(run: Path, about: DataRecord, given: Dataset | str | Path | None, listen: Listener) -> Dataset:

@@ -6,15 +6,43 @@ isotonic regression must lie between the regressions a doubt to its left and a d
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.isotonic import IsotonicRegression
 
+from pipeline.errors import RunError
+from pipeline.verify.said import SaidRun
 from pipeline.verify.sigmoid import sigmoid_of
 
 SLACK = 1e-6  # of a probability, whatever way its optimum was found
+
+
+@dataclass
+class LeftOut:
+    """Scores, doubts and labels of rows left out, by the models at the C of a calibration, from all folds."""
+
+    said: dict[str, Any] | None
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def take(self, c: float, f: np.ndarray, doubt: np.ndarray, labels: np.ndarray) -> None:
+        """Take in the margins of the rows left out of a model, if it is one at that C."""
+        if self.said is not None and self.said["c"] == c:
+            self.parts.append((f * labels, doubt, labels))
+
+    def check(self, run: SaidRun) -> None:
+        """Raise RunError if the calibration of a tuned run is not that of its folds."""
+        if self.said is None:
+            return
+        cs = [step.facts.get("c") for step in run.steps]
+        problem = "the calibration is of another C"
+        if self.parts and self.said["c"] in cs:
+            problem = wrong_calibration(
+                self.said, *(np.concatenate([part[k] for part in self.parts]) for k in range(3))
+            )
+        if problem:
+            raise RunError(f"{run.path}: {problem}; tune again")
 
 
 def wrong_calibration(said: dict[str, Any], score: np.ndarray, doubt: np.ndarray, labels: np.ndarray) -> str:
@@ -27,6 +55,8 @@ def wrong_calibration(said: dict[str, Any], score: np.ndarray, doubt: np.ndarray
         if off.max() <= SLACK + 4 * slope * most:
             return ""
         return f"the calibration is not that of the folds' scores (slope {said['slope']:.6g}, not {slope:.6g})"
+    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 - takes half a second to import
+
     fit = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(score, true)
     at, p = np.array(said["scores"], float), np.array(said["probabilities"], float)
     low, high = fit.predict(at - 2 * most), fit.predict(at + 2 * most)

@@ -123,12 +123,16 @@ class _Classes:
             problem = f"was not scored on {self.validation.path}; give the data of path --validation"
             raise RunError(f"{self.folder}: {problem}")
 
-    def _check_grid(self, runs: Sequence[SaidRun]) -> tuple[float, ...]:
-        """Return the C that were asked for; all classes must have them, or the first of them while a run goes on."""
+    def _check_grid(self, runs: Sequence[SaidRun]) -> tuple[Any, ...]:
+        """Return the C that were asked for; all classes must have them, or the first of them while a run goes on.
+
+        On the eps-path they are those of the class that is furthest; each keeps its promise between them (``verify``).
+        """
         if self.spec.grid is None:
-            raise RunError(f"{self.folder}: its settings have no grid of C, which several classes need; train again")
-        unit = self._true_unit() if self.spec.grid_in_c_min else 1.0
-        grid = tuple(unit * c for c in sorted(set(self.spec.grid)))
+            grid = max((tuple(step.facts.get("c") for step in run.steps) for run in runs), key=len)
+        else:
+            unit = self._true_unit() if self.spec.grid_in_c_min else 1.0
+            grid = tuple(unit * c for c in sorted(set(self.spec.grid)))
         for run in runs:
             found = tuple(step.facts.get("c") for step in run.steps)
             whole = self.item["status"] != "finished" or len(found) == len(grid) == self.item.get("n_steps")
@@ -149,7 +153,9 @@ class _Classes:
         return float(said)
 
     def _check_settings(self, run: SaidRun, grid: tuple[float, ...]) -> None:
-        asked = replace(self.spec, grid=grid, grid_in_c_min=False, class_weight=None, cv=0)
+        asked = replace(self.spec, grid_in_c_min=False, class_weight=None, cv=0)
+        if self.spec.grid is not None:
+            asked = replace(asked, grid=grid)
         changed = asked.difference(run.spec)
         if changed:
             raise RunError(f"{run.path}: the class has other settings than its run ({changed}); train again")

@@ -27,6 +27,7 @@ from pipeline.errors import RunError
 from pipeline.events import Listener, Note, Progress, silent
 from pipeline.runs.chain import MODEL, broken, is_chained
 from pipeline.runs.directory import FOLDS
+from pipeline.verify.calibration import LeftOut
 from pipeline.verify.enclosure import rounded_down, rounded_up
 from pipeline.verify.header import check_best, check_ends, check_seal
 from pipeline.verify.origin import check_origin
@@ -94,8 +95,9 @@ def verify(
         check_origin(each, data, listen if each is run else silent)
         check_ends(each, listen)
     found = _Verifier(engine, run, data, step, listen, judge).findings()
+    scored = LeftOut(run.header.get("calibration") if stages and step is None else None)
     for fold in folds:
-        found += _Verifier(engine, fold, data, step, listen).findings()
+        found += _Verifier(engine, fold, data, step, listen, left_out=scored).findings()
     trusted = all(finding.holds for finding in found)  # else scores may be wrong, and the best step with them
     if step is None and trusted:
         check_best(run, folds if run.header.get("cv_scores") is not None else [])
@@ -105,6 +107,7 @@ def verify(
             check_patience(together)
         if stages:
             check_curve(run, stages)
+            scored.check(run)
     if trusted:
         for each in (run, *folds):
             check_seal(each)
@@ -139,6 +142,7 @@ class _Verifier:
     listen: Listener
     judge: Validation | None = None
     problems: dict[int, str] = field(default_factory=dict)
+    left_out: LeftOut | None = None
 
     def findings(self) -> list[Finding]:
         """Return a finding a step."""
@@ -210,6 +214,8 @@ class _Verifier:
                 yield from filter(None, [spacing_problem(claim, found, following, spec.epsilon)])
         if not run.header["data"].get("validation"):
             yield from filter(None, [wrong_score(step.facts.get("scores"), *found.margins, rows.held_out, spec.select)])
+        if self.left_out is not None:
+            self.left_out.take(_c_of(step), *found.margins, rows.held_out)
         yield from filter(None, [self.problems.get(n)])
         if is_chained(run.header) and step.facts.get(MODEL) != step.model.digest():
             yield "its model file is not the one that was written"

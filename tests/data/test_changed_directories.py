@@ -178,9 +178,9 @@ def test_a_data_set_grows_in_a_private_folder_and_has_the_usual_permissions(tmp_
 
     seen, write = [], module.write_shard
 
-    def look(directory, name, rows):
+    def look(directory, *what):
         seen.append(directory.stat().st_mode & 0o777)
-        return write(directory, name, rows)
+        return write(directory, *what)
 
     monkeypatch.setattr(module, "write_shard", look)
     (tmp_path / "usual").mkdir()

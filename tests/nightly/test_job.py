@@ -37,7 +37,7 @@ def test_all_settings(tmp_path):
 inputs: [a/*.csv, "s3://bucket/clicks/*.svm.gz"]
 store: /data/clicks
 reading: {format: csv, positive: 1, bias: 1, features: 10, index_base: 0, duplicates: sum, label_column: y,
-          weight_column: w, rows_per_shard: 1000, shard_size: 1MB}
+          weight_column: w, group: g, rows_per_shard: 1000, shard_size: 1MB}
 window: 30
 train: {around: 1, tol: 1e-3, memory: 4GB, class_weight: [1, 2.5], rule: bt1, solver: dcd, c_max: 10, epsilon: 0.1}
 holdout: 0.25
@@ -53,6 +53,7 @@ solve_on: worker
     assert (job.window, job.keep, job.scheduler, job.workers, job.solve_on) == (30, 3, "tls://host:8786", 2, "worker")
     assert (job.reading.positive, job.reading.bias, job.reading.shard_bytes) == ("1", 1.0, 10**6)
     assert (job.reading.reading.rules.base, job.reading.reading.rules.features) == (0, 10)
+    assert job.reading.reading.group_column == "g"
     spec = job.training.spec(0.5, 7)
     assert (spec.grid, spec.tol, spec.memory, spec.class_weight) == ((0.5,), 1e-3, 4 * 10**9, (1.0, 2.5))
     assert (spec.holdout, spec.select, spec.rule, spec.solver) == (0.25, "auc", "bt1", "dcd")

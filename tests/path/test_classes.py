@@ -278,7 +278,7 @@ def test_references_of_other_classes_are_refused(tmp_path, data, run):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"grid": None}, "has 3 classes, which are trained at the same C; give them as --grid"),
+        ({"patience": 3}, "patience is for two classes"),
         (
             {"class_weight": (1.0, 2.0)},
             "is that of a negative and a positive class, and there are 3; write LABEL=WEIGHT",
@@ -365,7 +365,6 @@ def test_the_commands(tmp_path, capsys, data):
     )
     assert (code, "3 classes at 1 value of C" in said) == (0, True)
     refused = {
-        ("path", data.path, "--out", tmp_path / "eps"): "give them as --grid",
         ("screen", data.path, "--reference", out, "--c", "1", "--out", tmp_path / "v"): "rows are screened for two",
         ("path", data.path, "--out", tmp_path / "x", "--class-weight", "a"): "nor LABEL=WEIGHT",
     }

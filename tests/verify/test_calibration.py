@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.engine.engine import Engine
+from pipeline.errors import RunError
 from pipeline.maths.calibration import KINDS, fit_calibration
 from pipeline.maths.sigmoid import fit_sigmoid
+from pipeline.path.tune import tune_run
+from pipeline.runs.directory import open_run
+from pipeline.spec import PathSpec
 from pipeline.verify.calibration import wrong_calibration
 from pipeline.verify.sigmoid import sigmoid_of
+from tests.tampering import change_header, found
+from tests.worlds import plain_world, write_shards
 
 
 def rows(n=400, seed=0):
@@ -57,3 +66,28 @@ def test_a_change_is_found():
     assert wrong_calibration(steps | {"probabilities": p}, score, np.zeros(400), y)
     inner = {key: steps[key][1:-1] for key in ("scores", "probabilities")}
     assert wrong_calibration(steps | inner, score, np.zeros(400), y)
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tuned")
+    data = write_shards(folder / "shards", plain_world(300), [120])
+    runs = {}
+    with Engine("inline") as engine:
+        for kind in KINDS:
+            spec = PathSpec(cv=3, patience=2, select="log_loss", stratified=True, seed=2)
+            runs[kind] = tune_run(engine, data, spec, folder / kind, calibration=kind).path
+    return data, runs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_calibration_of_a_tuned_run(tuned, tmp_path, kind):
+    data, run = tuned[0], shutil.copytree(tuned[1][kind], tmp_path / "run")
+    said = open_run(run).header.calibration.to_json()
+    assert said["kind"] == kind
+    assert all(finding.holds for finding in found(run, data))
+    score, y = rows()
+    for wrong in (fit_calibration(score, y, kind, said["c"]).to_json(), said | {"c": said["c"] * 2}):
+        change_header(run, calibration=wrong)
+        with pytest.raises(RunError, match=r"the calibration is .*; tune again"):
+            found(run, data)
