@@ -160,16 +160,19 @@ def test_equal_settings_are_equal_however_they_are_written():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"class_weight": [1]}, "class_weight is 'balanced' or a pair (negative, positive), not [1]"),
-        ({"class_weight": (1, 2, 3)}, "or a pair (negative, positive), not (1, 2, 3)"),
-        ({"class_weight": 3}, "or a pair (negative, positive), not 3"),
-        ({"class_weight": {0: 1, 1: 2}}, "or a pair (negative, positive)"),
+        ({"class_weight": [1]}, "class_weight is 'balanced', a pair (negative, positive) or weights by label, not [1]"),
+        ({"class_weight": (1, 2, 3)}, "or weights by label, not (1, 2, 3)"),
+        ({"class_weight": 3}, "or weights by label, not 3"),
+        ({"class_weight": {}}, "or weights by label, not {}"),
+        ({"class_weight": {"a": 0}}, "the weight of class a must be a positive finite number, not 0"),
+        ({"class_weight": [("a", 1), ("a ", 2)]}, "class_weight has a label twice"),
+        ({"class_weight": [("a", 1), 2]}, "or weights by label"),
         ({"class_weight": (1, "2")}, "a class weight must be a positive finite number, not '2'"),
         ({"class_weight": (True, 2)}, "a class weight must be a positive finite number, not True"),
         ({"grid": 1.0}, "grid is a list of C, for example [0.01, 0.1, 1], not 1.0"),
         ({"grid": "0.1,1"}, "grid is a list of C"),
         ({"grid": np.array(1.0)}, "grid is a list of C"),
-        ({"class_weight": np.array(1.0)}, "or a pair (negative, positive)"),
+        ({"class_weight": np.array(1.0)}, "or weights by label"),
         ({"grid": [1, None]}, "C must be a positive finite number, not None"),
         ({"grid": [1, 1j]}, "C must be a positive finite number, not 1j"),
         ({"grid": [10**400]}, "C must be a positive finite number"),
@@ -212,3 +215,12 @@ def test_settings_of_the_wrong_kind_are_refused_in_one_line(settings, message):
 def test_settings_from_anywhere(item):
     with pytest.raises(SpecError):
         PathSpec.from_json(item)
+
+
+def test_weights_by_label_have_one_form():
+    """As they come from Python, from people and from run.json."""
+    spec = PathSpec(class_weight={"spam": 2, 1: 0.5})
+    assert spec.class_weight == (("1", 0.5), ("spam", 2.0))
+    assert PathSpec(class_weight=[["spam", 2.0], ["1", 0.5]]) == spec
+    assert PathSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    assert hash(spec) == hash(PathSpec(class_weight=spec.class_weight))

@@ -68,8 +68,8 @@ def model_of(
     ``training`` names the training data of a kernel's model if they are no longer where they were.
     """
     step = source if isinstance(source, StepView) else source.at(c, listen)
-    path = step.model.path.parents[1]
-    about, gamma = step.data, step.spec.gamma
+    path, header = step.model.path.parents[1], source.header
+    about, gamma = header.data, header.spec.gamma
     columns, own = _columns(about), about.features - (1 if about.bias else 0)
     if columns is not None and len(set(columns)) != own:
         raise RunError(f"{path}: run.json does not name the model's {own:,} features; train again")
