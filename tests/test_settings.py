@@ -166,7 +166,7 @@ def test_equal_settings_are_equal_however_they_are_written():
         ({"class_weight": {}}, "or weights by label, not {}"),
         ({"class_weight": {"a": 0}}, "the weight of class a must be a positive finite number, not 0"),
         ({"class_weight": [("a", 1), ("a ", 2)]}, "class_weight has a label twice"),
-        ({"class_weight": [("a", 1), 2]}, "or weights by label"),
+        ({"class_weight": [("a", 1), 2]}, "a class weight must be a positive finite number, not ("),
         ({"class_weight": (1, "2")}, "a class weight must be a positive finite number, not '2'"),
         ({"class_weight": (True, 2)}, "a class weight must be a positive finite number, not True"),
         ({"grid": 1.0}, "grid is a list of C, for example [0.01, 0.1, 1], not 1.0"),
