@@ -48,7 +48,7 @@ training_option = click.option(
 )
 @c_option
 @training_option
-@click.option("--probability", is_flag=True, help="Write the probability of the positive class, too.")
+@click.option("--probability", is_flag=True, help="Write the probability of the positive class, or of each, too.")
 @scheduler_option
 @workers_option
 @reading_options
@@ -62,12 +62,13 @@ def predict_command(
     The file has the columns score (x . w, or a kernel's sum over its support rows), label and truth, both as the labels
     of the training data: a class that stands for several is -1 or +1, and truth is null where a row has no label that
     RUN knows; with --probability also probability, of the positive class, if RUN was calibrated. By a run of several
-    classes it has a column score_CLASS for each, and the largest says the label (of equal ones the first). Columns are
-    matched by name: one that is missing is an error, others are ignored, and a line says so. Rows without column names
-    (svmlight, npz) may have fewer features than the model (they are 0) or more (no training row had them, and a line
-    says so); the bias must be the one of the training data. Files are read here; a shard directory where --scheduler
-    says. Without --c the step with the best score counts; where nothing was scored, --c is needed. A kernel's model is
-    made of rows of its training data, which must still be there. A line says if RUN was trained on DATA.
+    classes it has a column score_CLASS for each, and the largest says the label (of equal ones the first), and with
+    --probability columns probability_CLASS. Columns are matched by name: one that is missing is an error, others are
+    ignored, and a line says so. Rows without column names (svmlight, npz) may have fewer features than the model (they
+    are 0) or more (no training row had them, and a line says so); the bias must be the one of the training data. Files
+    are read here; a shard directory where --scheduler says. Without --c the step with the best score counts; where
+    nothing was scored, --c is needed. A kernel's model is made of rows of its training data, which must still be there.
+    A line says if RUN was trained on DATA.
     """
     from pipeline.engine.engine import Engine
     from pipeline.runs.directory import open_run
@@ -89,7 +90,7 @@ def predict_command(
         source = rows_for(model, data, ingest_spec(options), listen, given_options())
         found: Judged | JudgedClasses
         if isinstance(model, ClassesModel):
-            found = write_class_predictions(engine, model, source, Path(out), listen)
+            found = write_class_predictions(engine, model, source, Path(out), listen, calibration)
         else:
             found = write_predictions(engine, model, source, Path(out), listen, calibration)
     if as_json:

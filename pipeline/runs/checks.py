@@ -137,6 +137,7 @@ CLASSES: dict[str, Check] = HEADER | {
     "class_weights": _or_none(_each(_is_positive)),
     "scores": _or_none(_each(_are_class_scores)),
     **dict.fromkeys(("cv_scores", "cv_se"), _or_none(_each(_are_class_scores))),
+    "calibration": _or_none(_each(_is_calibration)),
 }
 DATA: dict[str, Check] = {
     "path": _is_text,
@@ -195,6 +196,8 @@ def check_classes(header: dict[str, Any]) -> None:
     weights, count = header.get("class_weights"), len(header["data"]["classes"])
     if weights is not None and len(weights) != count:
         raise ValueError(f"it has {len(weights)} class_weights for {count} classes")
+    if header.get("calibration") is not None and len(header["calibration"]) != count:
+        raise ValueError(f"it has {len(header['calibration'])} calibrations for {count} classes")
     scores, steps = header.get("scores"), header.get("n_steps")
     if header["status"] == "finished" and (steps is None or (scores is not None and len(scores) != steps)):
         raise ValueError("it does not say its n_steps, or has other scores than steps")
