@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pipeline.passes.products import margins
     from pipeline.passes.sums import cost_sum
     from pipeline.path.fit import fit_path, tune
+    from pipeline.runs.classes import ClassesRun, ClassesStep
     from pipeline.runs.data_record import DataRecord
     from pipeline.runs.directory import Run, StepView, open_run
     from pipeline.runs.records import RunHeader, StepRecord
@@ -47,6 +48,8 @@ _HOME = {
     "fit_path": "pipeline.path.fit",
     "tune": "pipeline.path.fit",
     "open_run": "pipeline.runs.directory",
+    "ClassesRun": "pipeline.runs.classes",
+    "ClassesStep": "pipeline.runs.classes",
     "Run": "pipeline.runs.directory",
     "StepView": "pipeline.runs.directory",
     "StepRecord": "pipeline.runs.records",
@@ -62,6 +65,8 @@ _HOME = {
 }
 
 __all__ = [
+    "ClassesRun",
+    "ClassesStep",
     "DataRecord",
     "Dataset",
     "Engine",

@@ -35,6 +35,7 @@ from pipeline.working.split import Split, split_keys, split_of
 
 def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
     """Raise DataError unless every fold leaves rows out, and trains on rows of both classes."""
+    data.expect_two_classes("a path")
     cure = "use fewer folds"
     if spec.cv > data.n_rows:
         raise DataError(f"{data.n_rows:,} rows cannot be cut into {spec.cv:,} folds; {cure}", path=data.path)

@@ -34,6 +34,7 @@ from pipeline.maths.score import best, gain, mean_scores, one_se, standard_error
 from pipeline.path.agreement import has_peaked
 from pipeline.path.batch import Problem, run_together
 from pipeline.path.class_judge import split_rows
+from pipeline.path.class_weights import settled_for_two
 from pipeline.path.classes import train_classes
 from pipeline.path.folds import check_folds
 from pipeline.path.path import run_path
@@ -136,6 +137,8 @@ def tune_run(
 
     Of several specs, which differ in gamma, the one with the best score counts.
     """
+    if not data.classes:
+        specs = [settled_for_two(data, each) for each in specs]
     first = specs[0]
     if choose not in CHOICES:
         raise SpecError(f"unknown choice {choose!r}; there are {', '.join(CHOICES)}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -192,7 +192,7 @@ class ClassesRun(RunOf[ClassesStep]):
         """The names of the classes; the k-th is that of ``runs[k]``."""
         return self.header.data.classes
 
-    def kept_by(self, home: object) -> ClassesRun:
+    def kept_by(self, home: object) -> Self:
         """Return it with steps that keep a temporary folder's owner alive."""
         runs = tuple(run.kept_by(home) for run in self.runs)
         return replace(self, runs=runs, steps=_steps(self.header, runs, self.path))
@@ -207,7 +207,18 @@ def open_classes(folder: Path) -> ClassesRun:
     places = [folder / PARTS / str(k) for k in range(len(header.data.classes))]
     begun = [place for place in places if header.is_finished or (place / HEADER).is_file()]
     runs = tuple(open_path(place) for place in begun)
+    for run in runs:
+        _expect_part(header, int(run.path.name), run)
     return ClassesRun(folder, header, _steps(header, runs, folder), runs)
+
+
+def _expect_part(header: ClassesHeader, k: int, run: Run) -> None:
+    """Raise RunError if the run of class k is not one of these data: models would not stand side by side."""
+    ours, theirs = header.data, run.header.data
+    same = all(getattr(ours, name) == getattr(theirs, name) for name in ("rows", "features", "bias", "columns"))
+    kernels = [(spec.kernel, spec.gamma) for spec in (header.spec, run.spec)]
+    if not same or theirs.positive != (ours.classes[k],) or kernels[0] != kernels[1]:
+        raise RunError(f"{run.path}: is not the run of class {ours.classes[k]} of the run above it; train again")
 
 
 def _steps(header: ClassesHeader, runs: Sequence[Run], folder: Path) -> list[ClassesStep]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -229,7 +229,7 @@ class Run(RunOf[StepView]):
     header: RunHeader
     steps: list[StepView]
 
-    def kept_by(self, home: object) -> Run:
+    def kept_by(self, home: object) -> Self:
         """Return it with steps that keep a temporary folder's owner alive."""
         return replace(self, steps=[replace(step, home=home) for step in self.steps])
 

@@ -2,7 +2,8 @@
 
 Scores s_ik in plain float64 are off by a known doubt, so that of two near each other either may have been the larger. A
 row is called k for sure if s_ik is the largest whatever the doubts, and may be called k if it can be. A stored score
-lies between what the least and the most favourable case give. A log-loss is believed.
+lies between what the least and the most favourable case give. A log-loss follows from sigmoids of the scores, class by
+class, whose probabilities of a row are divided by their sum.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.reading.labels import LabelMap
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.verify.said import SaidRun
-from pipeline.verify.scores import area_under, may_be
+from pipeline.verify.scores import LOG_LOSS, SLACK_OF_LOSS, area_under, may_be
+from pipeline.verify.sigmoid import MOST_LOSS, cross_fitted
 from pipeline.verify.stored_model import Model, read_model
 from pipeline.verify.validation import Validation
 
@@ -49,7 +52,7 @@ def wrong_class_scores(
         columns = [_margins(engine, run, view, rows, numbers) for run, view in zip(runs, views, strict=True)]
         for k, number in enumerate(numbers):
             s, doubt = (np.stack([column[part][:, k] for column in columns], axis=1) for part in (0, 1))
-            problem = _wrong(said[number], s, doubt, rows.codes)
+            problem = _wrong(said[number], s, doubt, rows.codes, runs[0].spec.select)
             if problem:
                 yield number, problem
 
@@ -84,10 +87,13 @@ def _model(run: SaidRun, number: int, view: Dataset) -> Model:
         raise RunError(f"{run.path}: step {number}: {error}; do not trust the run: train again") from error
 
 
-def _wrong(said: Any, s: np.ndarray, doubt: np.ndarray, codes: np.ndarray) -> str:
+def _wrong(said: Any, s: np.ndarray, doubt: np.ndarray, codes: np.ndarray, select: str) -> str:
     if not isinstance(said, dict):
         return "there are no scores of it"
-    for name, (low, high) in _ranges(s, doubt, codes).items():
+    ranges = _ranges(s, doubt, codes)
+    if select == LOG_LOSS or LOG_LOSS in said:
+        ranges[LOG_LOSS] = _range_of_loss(s, doubt, codes)
+    for name, (low, high) in ranges.items():
         if not may_be(said.get(name), low, high):
             return f"the stored {name} {said.get(name)} of all classes is not {low:.12g}"
     return ""
@@ -112,6 +118,18 @@ def _ranges(s: np.ndarray, doubt: np.ndarray, codes: np.ndarray) -> dict[str, tu
         "auc": (auc[0], auc[1]),
         "f1": (f1[0], f1[1]),
     }
+
+
+def _range_of_loss(s: np.ndarray, doubt: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
+    if (codes == codes[0]).all() or not np.isfinite(s).all():
+        return np.nan, np.nan
+    found = [cross_fitted(s[:, k], codes == k) for k in range(s.shape[1])]
+    p, slope = expit(np.stack([logits for logits, _ in found], axis=1)), max(steepest for _, steepest in found)
+    total = p.sum(axis=1)
+    share = np.divide(p[np.arange(codes.size), codes], total, out=np.full(total.size, 1 / p.shape[1]), where=total > 0)
+    loss = float(np.minimum(-np.log(np.maximum(share, np.finfo(float).tiny)), MOST_LOSS).mean())
+    slack = SLACK_OF_LOSS * (1 + loss) + 8 * slope * float(doubt.max())
+    return (loss - slack, loss + slack) if slack < 1 else (0.0, MOST_LOSS)
 
 
 def _f1(hits: np.ndarray, calls: np.ndarray, count: np.ndarray, named: np.ndarray) -> float:

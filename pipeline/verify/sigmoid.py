@@ -60,14 +60,19 @@ def _objective(z: np.ndarray, target: np.ndarray) -> float:
 
 def log_loss(score: np.ndarray, true: np.ndarray) -> tuple[float, float]:
     """Return the cross-fitted log-loss, and how much it can change by a change of 1 of any score: about the slope."""
-    half = np.empty(score.size, np.int8)
+    logits, steepest = cross_fitted(score, true)
+    z = np.where(true, -logits, logits)
+    return float(np.logaddexp(0.0, np.clip(z, -MOST_LOSS, MOST_LOSS)).sum()) / score.size, steepest
+
+
+def cross_fitted(score: np.ndarray, true: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the logit of each row by the sigmoid of the half that it is not in, and the larger slope."""
+    half, logits, steepest = np.empty(score.size, np.int8), np.empty(score.size), 0.0
     for of in (true, ~true):
         rows = np.flatnonzero(of)
         half[rows[np.argsort(score[rows], kind="stable")]] = np.arange(rows.size) & 1
-    total, steepest = 0.0, 0.0
     for k in (0, 1):
         slope, intercept = sigmoid_of(score[half == k], true[half == k])
-        z = np.where(true, -1.0, 1.0) * (slope * score + intercept)
-        total += float(np.logaddexp(0.0, np.clip(z, -MOST_LOSS, MOST_LOSS))[half != k].sum())
+        logits[half != k] = slope * score[half != k] + intercept
         steepest = max(steepest, slope)
-    return total / score.size, steepest
+    return logits, steepest

@@ -56,6 +56,7 @@ class RowState:
 
 def collect(engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None) -> RowState:
     """Collect the facts of all rows in one pass, and settle their costs: class weights, and 0 for rows left out."""
+    data.expect_two_classes("a path")
     arrays = RowState(data.n_rows, scratch)
     keys = (arrays.empty(np.uint64), arrays.empty(np.int32)) if spec.splits else None
     row = 0

@@ -64,7 +64,7 @@ def _table(chance: Random) -> list[list[str]]:
     features, weighted = chance.randrange(1, 6), chance.random() < 0.3
     names = [f"f{k}" for k in range(features)] + (["weight"] if weighted else []) + ["label"]
     chance.shuffle(names)
-    labels = chance.choice((("1", "-1"), ("0", "1.0"), ("yes", "no"), ("a b", "é")))
+    labels = chance.choice((("1", "-1"), ("0", "1.0"), ("yes", "no"), ("a b", "é"), ("2", "x", "10")))
     table = [names]
     for number in range(chance.randrange(2, 7)):
         cells = []
@@ -72,7 +72,7 @@ def _table(chance: Random) -> list[list[str]]:
             value = chance.choice((chance.gauss(0, 1), float(chance.randrange(-2, 3)), chance.gauss(0, 1e20)))
             spelled = chance.choice((repr, "{:g}".format, "{:.30f}".format))(value)
             weight = repr(chance.random() + 0.5)
-            cells.append(labels[number % 2] if name == "label" else weight if name == "weight" else spelled)
+            cells.append(labels[number % len(labels)] if name == "label" else weight if name == "weight" else spelled)
         table.append(cells)
     return table
 

@@ -13,7 +13,7 @@ from pipeline.data.stores.transfer import copy_shards
 from pipeline.errors import SieveError
 from tests.fuzz.judge import Target, WrongError
 from tests.fuzz.mutate import VALUES, mutated_json
-from tests.fuzz.shardset import MORE_ROWS, expect_same, shard_set, worth_of
+from tests.fuzz.shardset import CLASS_ROWS, MORE_ROWS, ROWS, expect_same, shard_set, worth_of
 
 NAMES = (
     "../secret",
@@ -30,11 +30,11 @@ class Manifests(Target):
     """A data set whose shards are whole."""
 
     name = "manifests"
-    share = 2
+    share, rows = 2, ROWS
 
     def prepare(self, folder: Path) -> None:
         """Make the data set, and have appending compiled."""
-        self.set = shard_set(folder)
+        self.set = shard_set(folder, self.rows)
         more = folder / "more.svm"
         more.write_text(MORE_ROWS)
         ingest([str(more)], folder / "made", IngestSpec(append=True, workers=1))
@@ -94,3 +94,10 @@ class Manifests(Target):
         for name, (content, _) in self.set.files.items():
             if not (data / name).is_file() or (data / name).read_bytes() != content:
                 raise WrongError("a change that failed or appends removed or changed a shard", name)
+
+
+class ClassManifests(Manifests):
+    """The same of several classes."""
+
+    name = "class-manifests"
+    share, rows = 1, CLASS_ROWS

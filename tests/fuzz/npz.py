@@ -62,13 +62,18 @@ def _arrays(chance: Random) -> dict[str, np.ndarray]:
         "indices": np.array([j for row in chosen for j in row], np.int32),
         "indptr": np.cumsum([0, *map(len, chosen)], dtype=chance.choice((np.int32, np.int64))),
         "shape": np.array([n, d]),
-        "y": np.array(chance.choice(([0, 1], [1.0, -1.0], ["a", "b"], [b"x", b"y"], [True, False])))[np.arange(n) % 2],
+        "y": _labels(chance, n),
     }
     if chance.random() < 0.3:
         arrays["weight"] = np.array([chance.random() + 0.5 for _ in range(n)])
     if chance.random() < 0.3:
         arrays["format"] = np.array(chance.choice(("csr", b"csr")))
     return arrays
+
+
+def _labels(chance: Random, n: int) -> np.ndarray:
+    labels = np.array(chance.choice(([0, 1], [1.0, -1.0], ["a", "b"], [b"x", b"y"], [True, False], [3, 1, 2])))
+    return labels[np.arange(n) % labels.size]
 
 
 def saved(chance: Random, arrays: dict[str, np.ndarray]) -> bytes:

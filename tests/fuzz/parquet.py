@@ -70,8 +70,8 @@ class Parquet(FileTarget):
 
 def _table(chance: Random) -> pa.Table:
     n = chance.randrange(2, 7)
-    labels = chance.choice(([0, 1], [1.0, -1.0], ["a", "b"], [b"a", b"b"], [True, False]))
-    columns: dict[str, Any] = {"label": pa.array([labels[i % 2] for i in range(n)])}
+    labels = chance.choice(([0, 1], [1.0, -1.0], ["a", "b"], [b"a", b"b"], [True, False], ["2", "x", "10"]))
+    columns: dict[str, Any] = {"label": pa.array([labels[i % len(labels)] for i in range(n)])}
     if chance.random() < 0.3:
         columns["weight"] = pa.array([chance.random() + 0.5 for _ in range(n)])
     if chance.random() < 0.4:

@@ -65,13 +65,13 @@ def compare_blocks(blocks: list[Block], rows: list[Row], base: int, labelled: bo
 
 
 def compare_shards(data: Dataset, rows: list[Row], base: int) -> None:
-    """Raise unless the data set has these rows, without a bias; the larger label is +1."""
+    """Raise unless the data set has these rows, without a bias; the larger of two labels is +1, more are classes."""
     loaded = [shard.load() for shard in data.shards]
     if sum(part.n_rows for part in loaded) != len(rows):
         raise WrongError("rows are missing or too many", f"{data.n_rows} instead of {len(rows)}")
     signs = np.concatenate([part.labels for part in loaded]).tolist()
-    names = {-1: data.labels.negative, 1: data.labels.positive}
-    _compare_labels([str(names[sign][0]) for sign in signs], [row.label for row in rows])
+    names = dict(enumerate(data.classes)) or {-1: data.labels.negative[0], 1: data.labels.positive[0]}
+    _compare_labels([str(names[sign]) for sign in signs], [row.label for row in rows])
     number = 0
     for part in loaded:
         for i in range(part.n_rows):

@@ -14,12 +14,14 @@ from pipeline.data.dataset import open_shards
 from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.engine.engine import Engine
 from pipeline.path.fit import fit_path, train_run
-from pipeline.runs.directory import HEADER, STEPS, Run, open_run
-from pipeline.scoring.models import model_of
+from pipeline.runs.classes import ClassesRun
+from pipeline.runs.directory import HEADER, STEPS, open_run
+from pipeline.scoring.models import any_model_of
 from pipeline.use.export import WRITERS, export
+from pipeline.use.export_classes import CLASSES_WRITERS
 from pipeline.use.export_kernel import KERNEL_WRITERS
 from pipeline.use.predict import predict
-from pipeline.verify.verify import verify
+from pipeline.verify.classes import verify_any
 from tests.fuzz.judge import Target, WrongError
 from tests.fuzz.mutate import flipped, mutated, mutated_json
 from tests.fuzz.npz import lying, saved, with_a_header
@@ -36,11 +38,13 @@ class Runs(Target):
 
     name = "runs"
     settings, writers = SETTINGS, tuple(WRITERS)
+    targets: tuple[str, ...] = (HEADER, STEPS, "models/000001.npz", "models/000002.npz")
+    rows = staticmethod(noisy_rows)
 
     def prepare(self, folder: Path) -> None:
         """Train."""
         source = folder / "rows.svm"
-        source.write_text(noisy_rows(Random(self.name), 40))
+        source.write_text(self.rows(Random(self.name), 40))
         ingest([str(source)], folder / "shards", IngestSpec(workers=1))
         self.data = open_shards(folder / "shards")
         run = fit_path(self.data, out=folder / "run", scheduler="inline", **self.settings)
@@ -48,17 +52,17 @@ class Runs(Target):
         self.files = {str(path.relative_to(run.path)): path.read_bytes() for path in sorted(paths)}
         self.spec, self.steps, self.models = run.spec, [step.to_json() for step in run.steps], _models(run)
         with Engine("inline") as engine:
-            verify(engine, run.path, self.data)
+            verify_any(engine, run.path, self.data)
         for kind in self.writers:
-            export(model_of(run, 1.0), folder / "exported", kind)
+            export(any_model_of(run, 1.0), folder / "exported", kind)
 
     def attempt(self, chance: Random, folder: Path) -> None:
         """Change a file, and use, verify or continue the run."""
-        name = chance.choice((HEADER, STEPS, "models/000001.npz", "models/000002.npz"))
+        name = chance.choice(self.targets)
         content, bytes_only = self._changed(chance, name)
         out = folder / "run"
-        (out / "models").mkdir(parents=True)
         for each, whole in self.files.items():
+            (out / each).parent.mkdir(parents=True, exist_ok=True)
             (out / each).write_bytes(content if each == name else whole)
         action = chance.random()
         if action < 0.85:
@@ -74,9 +78,9 @@ class Runs(Target):
     def _changed(self, chance: Random, name: str) -> tuple[bytes, bool]:
         """Return another content of a file, and whether it is a model of which only bytes changed."""
         content = self.files[name]
-        if name == HEADER:
+        if name.endswith(HEADER):
             return mutated_json(chance, json.loads(content)), False
-        if name == STEPS:
+        if name.endswith(STEPS):
             return other_lines(chance, content), False
         kind = chance.random()
         if kind < 0.6:
@@ -88,7 +92,7 @@ class Runs(Target):
     def _use(self, chance: Random, out: Path, exported: Path, same: bool) -> None:
         run = open_run(out)
         c = chance.choice((None, *GRID))
-        model = model_of(run, c)
+        model = any_model_of(run, c)
         step = run.at(c)
         for vector in (step.model.w(), step.alpha, step.verdicts):
             if vector.ndim != 1 or not np.isfinite(vector).all():
@@ -103,7 +107,7 @@ class Runs(Target):
 
     def _verify(self, out: Path) -> None:
         with Engine("inline") as engine:
-            found = verify(engine, out, self.data)
+            found = verify_any(engine, out, self.data)
         if not all(finding.holds for finding in found):
             return
         run = open_run(out)
@@ -118,7 +122,7 @@ class Runs(Target):
                 raise WrongError("a run with other scores verifies", str(step.scores))
         self._expect_models(run, "a run with other models verifies", NEARLY)
 
-    def _expect_models(self, run: Run, kind: str, tolerance: float = 0.0) -> None:
+    def _expect_models(self, run: Any, kind: str, tolerance: float = 0.0) -> None:
         found = _models(run)
         if len(found) != len(self.models):
             raise WrongError(kind, f"{len(found)} steps")
@@ -135,7 +139,49 @@ class KernelRuns(Runs):
     settings, writers = SETTINGS | {"kernel": "rbf", "gamma": 0.5, "tol": 1e-5}, tuple(KERNEL_WRITERS)
 
 
-def _models(run: Run) -> list[tuple[np.ndarray, ...]]:
+class ClassRuns(Runs):
+    """The same of several classes: run.json above, and the run of each class."""
+
+    name = "class-runs"
+    writers = tuple(CLASSES_WRITERS)
+    targets = (HEADER, HEADER, f"classes/1/{HEADER}", f"classes/0/{STEPS}", "classes/2/models/000001.npz")
+
+    @staticmethod
+    def rows(chance: Random, n: int) -> str:
+        """Write rows of three classes."""
+        lines = noisy_rows(chance, n).splitlines(keepends=True)
+        return "".join(f"2 {line.partition(' ')[2]}" if k % 3 == 0 else line for k, line in enumerate(lines))
+
+    def _use(self, chance: Random, out: Path, exported: Path, same: bool) -> None:
+        run = open_run(out)
+        c = chance.choice((None, *GRID))
+        model, step = any_model_of(run, c), run.at(c)
+        vectors = [vector for part in step.parts for vector in (part.model.w(), part.alpha)]
+        if not all(np.isfinite(vector).all() for vector in vectors):
+            raise WrongError("a vector of a model is not finite")
+        if same and not all(map(np.array_equal, vectors, self.models[step.step])):
+            raise WrongError("a damaged model was used")
+        with Engine("inline") as engine:
+            for part in predict(engine, model, self.data):
+                if not np.isfinite(part.scores).all() or part.scores.shape[1] != 3:
+                    raise WrongError("scores are not finite")
+        export(model, exported, chance.choice(self.writers))
+
+    def _verify(self, out: Path) -> None:
+        with Engine("inline") as engine:
+            found = verify_any(engine, out, self.data)
+        if not all(finding.holds for finding in found):
+            return
+        run = open_run(out)
+        if run.is_finished and [step.scores for step in run.steps] != [facts["scores"] for facts in self.steps]:
+            raise WrongError("a run with other scores verifies")
+        if run.is_finished:
+            self._expect_models(run, "a run with other models verifies", NEARLY)
+
+
+def _models(run: Any) -> list[tuple[np.ndarray, ...]]:
+    if isinstance(run, ClassesRun):
+        return [tuple(v for part in step.parts for v in (part.model.w(), part.alpha)) for step in run.steps]
     return [(step.model.w(), step.alpha, step.verdicts) for step in run.steps]
 
 

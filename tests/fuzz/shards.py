@@ -17,17 +17,18 @@ import numpy as np
 from pipeline.data.dataset import Dataset, open_shards
 from tests.fuzz.judge import Target, WrongError
 from tests.fuzz.mutate import flipped, mutated
-from tests.fuzz.shardset import expect_same, shard_set, worth_of
+from tests.fuzz.shardset import CLASS_ROWS, ROWS, expect_same, shard_set, worth_of
 
 
 class Shards(Target):
     """A data set with a whole manifest."""
 
     name = "shards"
+    rows = ROWS
 
     def prepare(self, folder: Path) -> None:
         """Make the data set."""
-        self.set = shard_set(folder)
+        self.set = shard_set(folder, self.rows)
 
     def attempt(self, chance: Random, folder: Path) -> None:
         """Damage a shard, pass over the data; what is not refused must be as if undamaged."""
@@ -57,6 +58,13 @@ class Shards(Target):
         return json.dumps(item).encode()
 
 
+class ClassShards(Shards):
+    """The same of several classes."""
+
+    name = "class-shards"
+    rows = CLASS_ROWS
+
+
 def _expect_sound(data: Dataset) -> None:
     """Raise unless a kernel that has no bounds may use what the shards give; and use it."""
     worth_of(data)
@@ -68,3 +76,5 @@ def _expect_sound(data: Dataset) -> None:
             raise WrongError("values beyond the end were used")
         if rows.nnz and not 0 <= rows.indices.min() <= rows.indices.max() < data.n_features:
             raise WrongError("an index beyond the features was used")
+        if data.classes and not 0 <= rows.labels.min() <= rows.labels.max() < len(data.classes):
+            raise WrongError("a code that is no class was used")

@@ -28,6 +28,7 @@ ROWS = """\
 1 3:1e10
 -1 6:-0.7
 """
+CLASS_ROWS = ROWS.replace("1 7:-1", "2 7:-1").replace("-1 6:-0.7", "10 6:-0.7")
 MORE_ROWS = "1 1:1 8:2\n-1 2:0.5\n"
 
 
@@ -49,10 +50,10 @@ class ShardSet:
         (folder / MANIFEST).write_bytes(json.dumps(self.manifest).encode() if manifest is None else manifest)
 
 
-def shard_set(folder: Path) -> ShardSet:
+def shard_set(folder: Path, rows: str = ROWS) -> ShardSet:
     """Make it."""
     source, out = folder / "rows.svm", folder / "made"
-    source.write_text(ROWS)
+    source.write_text(rows)
     ingest([str(source)], out, IngestSpec(rows_per_shard=3, workers=1))
     files = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted(out.glob("*.arrow"))}
     return ShardSet(files, json.loads((out / MANIFEST).read_text()), worth_of(open_shards(out)))
@@ -67,9 +68,12 @@ def worth_of(data: Dataset) -> list[np.ndarray]:
     with Engine("inline") as engine:
         for shard in data.shards:
             alone = replace(data, shards=(replace(shard, first_row=0),))
+            if data.classes:
+                alone = alone.against_rest(1, range(1, 1 + len(data.classes)))
             w = np.linspace(-1, 1, data.n_features)
             found += [margins(engine, alone, w), row_sum(engine, alone, np.ones(shard.n_rows))]
-            rows = shard.load()
+            rows, mine = shard.load(), alone.shards[0].load()
+            found += [mine.labels, mine.costs]
             found += [rows.indptr, rows.indices, rows.values, rows.labels, rows.costs, rows.norms]
     return [np.array(array) for array in found]
 

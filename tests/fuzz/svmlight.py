@@ -55,13 +55,22 @@ class Svmlight(FileTarget):
 def whole_text(chance: Random) -> bytes:
     """Write a few rows in one of the many ways."""
     labels = chance.choice(
-        (("1", "-1"), ("+1", "-1"), ("0", "1"), ("1.0", "2"), ("spam", "ham"), ("1", "-1.0e0"), ("é", "a"))
+        (
+            ("1", "-1"),
+            ("+1", "-1"),
+            ("0", "1"),
+            ("1.0", "2"),
+            ("spam", "ham"),
+            ("1", "-1.0e0"),
+            ("é", "a"),
+            ("3", "1", "x"),
+        )
     )
     blank, end = chance.choice((" ", " ", "  ", "\t")), chance.choice(("\n", "\n", "\r\n", " \n", "\n\n"))
     base = chance.choice((0, 1, 1))
     lines = []
     for number in range(chance.randrange(2, 8)):
-        words = [labels[number % 2]]
+        words = [labels[number % len(labels)]]
         if chance.random() < 0.1:
             words.append(f"qid:{number}")
         indices = sorted(chance.sample(range(FEATURES), chance.randrange(FEATURES)))

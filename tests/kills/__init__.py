@@ -1,4 +1,4 @@
-"""Kill -9 at random moments: ``python -m tests.kills [--kills 1000] [--seed S] [--only path,append,nightly]``.
+"""Kill -9 at random moments: ``python -m tests.kills [--kills 1000] [--seed S] [--only path,classes,append,nightly]``.
 
 A command runs in a process forked from one that has everything loaded, and is killed at a moment drawn evenly from
 the time that it takes undisturbed. After every kill what must hold at any moment is looked at. After one to three of

@@ -77,6 +77,33 @@ class PathScene(Scene):
         return run_contents(folder / "run", folder)
 
 
+class ClassesScene(PathScene):
+    """``svmsieve path`` of several classes, which are trained together, and scored together in the end."""
+
+    name = "classes"
+
+    def make(self, folder: Path) -> None:
+        folder.mkdir()
+        lines = rows(0, 200).splitlines(keepends=True)
+        text = "".join(f"2 {line.partition(' ')[2]}" if k % 3 == 0 else line for k, line in enumerate(lines))
+        (folder / "rows.svm").write_text(text)
+        call(["ingest", str(folder / "rows.svm"), "--out", str(folder / "data"), "--rows-per-shard", "100", "-q"])
+
+    def arguments(self, folder: Path) -> list[str]:
+        options = "--grid 2x:200x:5 --tol 1e-5 --holdout 0.1 --class-weight balanced --memory 1GB --scheduler inline -q"
+        return ["path", str(folder / "data"), "--out", str(folder / "run"), *options.split()]
+
+    def check(self, folder: Path) -> tuple[str, bool]:
+        if not (folder / "run" / "run.json").is_file():
+            return "nothing yet", False
+        run = open_run(folder / "run")
+        for step in run.steps:
+            for part in step.parts:
+                part.model.w()
+
+        return f"{len(run.steps)} steps of all classes, {run.header.status}", False
+
+
 class AppendScene(Scene):
     """``svmsieve ingest --append``: the data set is as before, or has the new rows and what was small is merged."""
 
@@ -139,7 +166,7 @@ class NightScene(Scene):
         return {name: _placeless(item, str(folder)) for name, item in nightly.contents().items()}
 
 
-SCENES: dict[str, type[Scene]] = {scene.name: scene for scene in (PathScene, AppendScene, NightScene)}
+SCENES: dict[str, type[Scene]] = {scene.name: scene for scene in (PathScene, ClassesScene, AppendScene, NightScene)}
 
 
 def run_contents(run: Path, home: Path) -> dict[str, Any]:

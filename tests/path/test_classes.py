@@ -160,9 +160,15 @@ def held_out(data: Dataset, spec) -> np.ndarray:
     return left_out(hashes, dense(data)[1], spec)
 
 
-def test_every_class_leaves_the_same_rows_out(data, run):
-    out = held_out(data, run.spec)
+@pytest.mark.parametrize(
+    "options", [{"holdout": 0.3}, {"holdout": 0.3, "stratified": True}, {"fold": (1, 3), "seed": 7}]
+)
+def test_every_class_leaves_the_same_rows_out(data, options):
+    run = fit_path(data, **QUICK, **options)
+    out, y = held_out(data, run.spec), dense(data)[1]
     assert 0 < out.sum() < data.n_rows
+    if "stratified" in options:
+        assert np.bincount(y[out]) == pytest.approx(0.3 * np.bincount(y), abs=0.51)
     for part in run.runs:
         assert part.steps[0].n_rows == np.count_nonzero(~out)
         assert all(not step.alpha[out].any() for step in part.steps)

@@ -150,10 +150,21 @@ def other_c(run: Path) -> None:
     path.write_text(path.read_text().replace('"c": 1.0', '"c": 1.5'))
 
 
+def wider(run: Path) -> None:
+    path = run / "classes" / "2" / "run.json"
+    item = json.loads(path.read_text())
+    path.write_text(json.dumps(sealed(item | {"data": item["data"] | {"features": 13}})))
+
+
 @pytest.mark.attack
 @pytest.mark.parametrize(
     ("change", "message"),
-    [(missing, "no run.json"), (other_c, "step 1 has other C in one class than in another")],
+    [
+        (missing, "no run.json"),
+        (other_c, "step 1 has other C in one class than in another"),
+        (swapped, "is not the run of class 1 of the run above it"),
+        (wider, "is not the run of class 2 of the run above it"),
+    ],
 )
 def test_classes_that_do_not_belong_together(run, change, message):
     change(run)
