@@ -66,7 +66,7 @@ def _cross_validate(engine: Engine, data: Dataset, run: Run, listen: Listener) -
     for k in range(spec.cv):
         listen(Note(f"fold {k + 1} of {spec.cv}"))
         part = replace(spec, grid=grid, grid_in_c_min=False, fold=(k, spec.cv), cv=0)
-        fold = run_path(engine, data, part, run.path / FOLDS / str(k), None, listen)
+        fold = run_path(engine, data, part, run.path / FOLDS / str(k), None, listen, inner=True)
         found.append([step.scored for step in fold.steps])
     means = mean_scores(found)
     _mention_what_is_not_defined(found, spec.select, listen)

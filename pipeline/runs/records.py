@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pipeline.runs.chain import CHAIN, MODEL, SEAL, foundation, sealed
-from pipeline.runs.checks import check_header
+from pipeline.runs.checks import SKETCH, check_header
 from pipeline.runs.data_record import DataRecord
+from pipeline.runs.sketch_file import SketchRecord
 from pipeline.spec import PathSpec
 
 FORMAT, VERSION = "svmsieve-run", 3
@@ -122,12 +123,14 @@ class RunHeader:
     """The end of the chain of steps; None in a run without one."""
     seal: str | None
     """The seal of run.json; None in runs of before it was sealed."""
+    sketch: SketchRecord | None
+    """The file that tells which rows were trained on; None in runs of before it was kept, and in runs within a run."""
     _item: dict[str, Any] = field(repr=False, compare=False)
 
     @classmethod
     def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
         """Return that of a run that begins now."""
-        missing = ("c_min", "class_weights", "n_steps", "best_step", "cv_scores", "peak_memory", "seconds")
+        missing = ("c_min", "class_weights", "n_steps", "best_step", "cv_scores", "peak_memory", "seconds", "sketch")
         item: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
         item |= {"spec": spec.to_json(), "data": data.to_json(), "versions": versions} | dict.fromkeys(missing)
         return cls.from_json(sealed(item | {CHAIN: foundation(item)}))
@@ -136,7 +139,7 @@ class RunHeader:
     def from_json(cls, item: dict[str, Any]) -> RunHeader:
         """Read run.json, of any version that is READABLE; raise ValueError or LookupError if it is damaged."""
         check_header(item)
-        weights = item.get("class_weights")
+        weights, sketch = item.get("class_weights"), item.get("sketch")
         names = ("c_min", "n_steps", "best_step", "cv_scores", "peak_memory", "seconds", CHAIN, SEAL)
         return cls(
             version=item["version"],
@@ -145,6 +148,7 @@ class RunHeader:
             data=DataRecord.from_json(item["data"]),
             versions=item.get("versions") or {},
             class_weights=None if weights is None else (weights[0], weights[1]),
+            sketch=None if sketch is None else SketchRecord(**{name: sketch[name] for name in SKETCH}),
             **{name: item.get(name) for name in names},
             _item=item,
         )

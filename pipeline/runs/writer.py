@@ -19,6 +19,7 @@ import numpy as np
 
 from pipeline.errors import RunError, shown
 from pipeline.files import locked, remove_folder, write_json, write_whole
+from pipeline.maths.row_sketch import RowSketch
 from pipeline.runs.chain import CHAIN, MODEL, foundation, is_chained, link
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import (
@@ -34,6 +35,7 @@ from pipeline.runs.directory import (
 )
 from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.runs.records import RunHeader, StepRecord, step_fields
+from pipeline.runs.sketch_file import SketchRecord, write_sketch
 from pipeline.spec import PathSpec
 
 SECONDS_BETWEEN_SYNCS = 0.5  # the steps of so long are what a power cut may cost
@@ -89,6 +91,10 @@ class RunWriter:
         """Change run.json."""
         self.header = self.header.changed(**items)
         write_json(self.folder / HEADER, self.header.to_json())
+
+    def keep(self, trained: RowSketch) -> SketchRecord:
+        """Write which rows the run is trained on, unless that is there; return what run.json is to say of it."""
+        return write_sketch(self.folder, trained)
 
     def scratch(self) -> Path:
         """Return a folder for temporary files on the same disk."""

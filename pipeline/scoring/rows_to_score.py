@@ -29,7 +29,9 @@ from pipeline.data.reading.layout import Layout, listed
 from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, join_digests
 from pipeline.errors import NoRowsError, SpecError
 from pipeline.events import Listener, Note, silent
+from pipeline.maths.row_sketch import RowSketch, Tally
 from pipeline.scoring.models import Model
+from pipeline.scoring.watch import Watch, block_tally
 
 
 class RowsToScore:
@@ -58,10 +60,13 @@ class RowsToScore:
         self.read, self.largest = 0, -1
         self.files: list[tuple[Lanes, int]] = []
 
-    def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield scores and signs (-1, +1, or 0 where the label says no class), part after part in row order."""
+    def parts(self, watch: Watch | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield scores and signs (-1, +1, or 0 where the label says no class), part after part in row order.
+
+        ``watch`` is shown the rows.
+        """
         self.read, self.largest, self.files = 0, -1, []
-        scorer = _Scorer(self.model, self.labels)
+        scorer = _Scorer(self.model, self.labels, None if watch is None else watch.sketch)
         with ThreadPoolExecutor(self.workers, "svmsieve-predict") as pool:
             for source in self.sources:
                 digests: list[tuple[Lanes, int]] = []
@@ -70,6 +75,8 @@ class RowsToScore:
                     self.largest = max(self.largest, block.largest)
                     digests.append((part.lanes, block.n_rows))
                     self.labels.count(block.labels)
+                    if watch is not None:
+                        watch.tally += part.tally
                     yield part.score, part.sign
                 self.files.append((join_digests(digests), sum(rows for _, rows in digests)))
                 if not self.files[-1][1]:
@@ -132,6 +139,7 @@ class _Part:
     score: np.ndarray
     sign: np.ndarray
     lanes: Lanes
+    tally: Tally
 
 
 @dataclass(frozen=True)
@@ -140,6 +148,7 @@ class _Scorer:
 
     model: Model
     labels: KnownLabels
+    sketch: RowSketch | None
 
     def of(self, task: BlockTask) -> Callable[[], tuple[Block, _Part]]:
         """Return the task that makes a block and scores it."""
@@ -149,4 +158,5 @@ class _Scorer:
         block = task()
         sign = self.labels.signs_of(block.labels)
         rows = join([Piece(block, sign, 0, block.n_rows)], self.model.bias, self.model.known)
-        return block, _Part(self.model.block_scores(block, rows), sign, digest_rows(rows))
+        tally = Tally() if self.sketch is None else block_tally(block, self.sketch)
+        return block, _Part(self.model.block_scores(block, rows), sign, digest_rows(rows), tally)

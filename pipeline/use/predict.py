@@ -29,6 +29,7 @@ from pipeline.maths.score import scores
 from pipeline.runs.directory import Run, StepView
 from pipeline.scoring.models import Model, model_of
 from pipeline.scoring.rows_to_score import RowsToScore
+from pipeline.scoring.watch import Watch
 
 GROUP = 1 << 20  # rows: Parquet's row groups
 SCHEMA = pa.schema([("score", pa.float64()), ("label", pa.string()), ("truth", pa.string())])
@@ -73,9 +74,15 @@ def predict(
     model = model_of(source, None, listen, training) if isinstance(source, Run | StepView) else source
     if isinstance(data, str | Path):
         data = rows_for(model, str(data), IngestSpec(bias=model.bias), listen)
+    return _predicted(engine, model, data, listen)
+
+
+def _predicted(
+    engine: Engine, model: Model, data: Dataset | RowsToScore, listen: Listener, watch: Watch | None = None
+) -> Iterator[Predicted]:
     if isinstance(data, RowsToScore):
-        return _numbered(data.parts(), model, data.path)
-    return _numbered(model.shard_scores(engine, data, listen), model, data.path)
+        return _numbered(data.parts(watch), model, data.path)
+    return _numbered(model.shard_scores(engine, data, listen, watch), model, data.path)
 
 
 def rows_for(
@@ -90,10 +97,18 @@ def rows_for(
 
 
 def write_predictions(
-    engine: Engine, model: Model, data: Dataset | RowsToScore, out: Path, listen: Listener = silent
+    engine: Engine,
+    model: Model,
+    data: Dataset | RowsToScore,
+    out: Path,
+    listen: Listener = silent,
+    watch: Watch | None = None,
 ) -> Judged:
-    """Write score, label and truth of every row to a Parquet file, and return how good the predictions are."""
-    parts = predict(engine, model, data, listen)
+    """Write score, label and truth of every row to a Parquet file, and return how good the predictions are.
+
+    ``watch`` is shown the rows.
+    """
+    parts = _predicted(engine, model, data, listen, watch)
     score, sign, rows = list[np.ndarray](), list[np.ndarray](), 0
     with replacing(out) as stream, pq.ParquetWriter(stream, SCHEMA) as writer:
         for scored, known in _groups(parts):

@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
-from pipeline.data.shards.digest import row_hashes
+from pipeline.data.shards.digest import feature_hashes, row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
+from pipeline.maths.row_sketch import SketchMaker
 from pipeline.spec import PathSpec
 
 CHUNK = 1 << 17  # rows at a time: 1 MB an array
@@ -54,16 +55,24 @@ class RowState:
         return np.flatnonzero(self.costs == 0.0)
 
 
-def collect(engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None) -> RowState:
-    """Collect the facts of all rows in one pass, and settle their costs: class weights, and 0 for rows left out."""
+def collect(
+    engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None, trained: SketchMaker | None = None
+) -> RowState:
+    """Collect the facts of all rows in one pass, and settle their costs: class weights, and 0 for rows left out.
+
+    ``trained`` is given the rows that are not left out.
+    """
     arrays = RowState(data.n_rows, scratch)
     splitting = bool(spec.holdout or spec.fold)
+    own = None if trained is None else data.n_features - (1 if data.bias else 0)
     row = 0
-    for norms, lengths, costs, labels, hashes, wide in engine.stream(_facts, data.shards, splitting):
+    for norms, lengths, costs, labels, hashes, features, wide in engine.stream(_facts, data.shards, splitting, own):
         part = slice(row, row + norms.size)
         arrays.norms[part], arrays.lengths[part], arrays.labels[part] = norms, lengths, labels
         arrays.costs[part] = costs * ~left_out(hashes, spec) if splitting else costs
         arrays.wide = arrays.wide or wide
+        if trained is not None:
+            trained.add(features[arrays.costs[part] > 0.0] if splitting else features)
         row = part.stop
     assert row == data.n_rows
     _weigh_classes(arrays, spec, data.path)
@@ -87,12 +96,16 @@ def _place(hashes: np.ndarray) -> np.ndarray:
     return hashes.astype(np.float64) / 2.0**64
 
 
-def _facts(shard: Shard, splitting: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
-    rows = shard.load()
-    hashes = row_hashes(rows) if splitting else np.empty(0, np.uint64)
+def _facts(
+    shard: Shard, splitting: bool, own: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+    """Return the facts of a shard's rows, their hashes if they are split, and those of their first ``own`` features."""
+    rows, none = shard.load(), np.empty(0, np.uint64)
+    hashes = row_hashes(rows) if splitting else none
+    features = feature_hashes((rows.indptr, rows.indices, rows.values), own) if own is not None else none
     lengths = np.diff(rows.indptr).astype(np.int32, copy=False)
     wide = bool(rows.values.dtype == np.float64)
-    return np.array(rows.norms), lengths, np.array(rows.costs), np.array(rows.labels), hashes, wide
+    return np.array(rows.norms), lengths, np.array(rows.costs), np.array(rows.labels), hashes, features, wide
 
 
 def _weigh_classes(arrays: RowState, spec: PathSpec, path: str) -> None:
