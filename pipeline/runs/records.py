@@ -80,15 +80,16 @@ class StepRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return the line. Without a chain there is no word of it."""
-        names = [each.name for each in fields(StepRecord)]
-        item = {MODEL if name == DIGEST else name: getattr(self, name) for name in names}
+        item = {key: getattr(self, name) for name, key in STEP_KEYS.items()}
         return {name: value for name, value in item.items() if name not in (MODEL, CHAIN) or value is not None}
+
+
+STEP_KEYS = {each.name: MODEL if each.name == DIGEST else each.name for each in fields(StepRecord)}
 
 
 def step_fields(item: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a StepRecord, given a line that has been checked (``checks.check_step``)."""
-    keys = {each.name: MODEL if each.name == DIGEST else each.name for each in fields(StepRecord)}
-    return {name: item.get(key) for name, key in keys.items()}
+    return {name: item.get(key) for name, key in STEP_KEYS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

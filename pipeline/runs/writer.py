@@ -56,11 +56,12 @@ class RunWriter:
         number = len(self.steps)
         sync = time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS
         digest = write_model(self.folder / MODELS / model_name(number), record.c, w, alpha, verdicts, w_alpha, sync)
-        record = replace(record, step=number)
+        record = replace(record, step=number, model_digest=digest if self.is_chained else record.model_digest)
+        line = record.to_json()
         if self.is_chained:
-            record = replace(record, model_digest=digest)
-            record = replace(record, chain=link(self.chain, record.to_json()))
-        self.stream.write(json.dumps(record.to_json(), allow_nan=False) + "\n")
+            line[CHAIN] = link(self.chain, line)
+            record = replace(record, chain=line[CHAIN])
+        self.stream.write(json.dumps(line, allow_nan=False) + "\n")
         self.stream.flush()
         if sync:
             os.fsync(self.stream.fileno())

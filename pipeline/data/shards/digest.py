@@ -48,8 +48,7 @@ def _hashes(indptr, indices, values, labels, costs):  # type: ignore[no-untyped-
 
 
 @kernel
-def _feature_hashes(indptr, indices, values, own):  # type: ignore[no-untyped-def]
-    hashes = np.zeros(indptr.size - 1, np.uint64)
+def _feature_hashes(indptr, indices, values, own, hashes):  # type: ignore[no-untyped-def]
     for row in range(hashes.size):
         start, stop = indptr[row], indptr[row + 1]
         if stop > start and indices[stop - 1] >= own:  # the bias stands last
@@ -59,12 +58,10 @@ def _feature_hashes(indptr, indices, values, own):  # type: ignore[no-untyped-de
             h += _mix(np.uint64(indices[k]) * _K2 + np.float64(values[k]).view(np.uint64))
         if stop > start:
             hashes[row] = _mix(h) | _ONE
-    return hashes
 
 
 @kernel
-def _placed_hashes(indptr, indices, values, places):  # type: ignore[no-untyped-def]
-    hashes = np.zeros(indptr.size - 1, np.uint64)
+def _placed_hashes(indptr, indices, values, places, hashes):  # type: ignore[no-untyped-def]
     for row in range(hashes.size):
         h, count = _K0, 0
         for k in range(indptr[row], indptr[row + 1]):
@@ -74,7 +71,6 @@ def _placed_hashes(indptr, indices, values, places):  # type: ignore[no-untyped-
                 count += 1
         if count:
             hashes[row] = _mix(h) | _ONE
-    return hashes
 
 
 @kernel
@@ -96,12 +92,16 @@ def feature_hashes(matrix: tuple[np.ndarray, np.ndarray, np.ndarray], own: int) 
 
     It is 0 for rows without any, which are all alike, and for no other: 63 bits are the row's.
     """
-    return _feature_hashes(*alike(*matrix), own)
+    hashes = np.zeros(matrix[0].size - 1, np.uint64)
+    _feature_hashes(*alike(*matrix), own, hashes)
+    return hashes
 
 
 def placed_hashes(matrix: tuple[np.ndarray, np.ndarray, np.ndarray], places: np.ndarray) -> np.ndarray:
     """Return them with other numbers for the features; those below 0, or beyond (the bias), are left out."""
-    return _placed_hashes(*alike(*matrix, places))
+    hashes = np.zeros(matrix[0].size - 1, np.uint64)
+    _placed_hashes(*alike(*matrix, places), hashes)
+    return hashes
 
 
 def digest_rows(rows: Rows) -> Lanes:
