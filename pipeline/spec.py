@@ -21,11 +21,12 @@ __all__ = ["GRAM_SOLVERS", "KERNELS", "MOST_C", "RULES", "SCORES", "SOLVERS", "P
 
 KERNELS = ("linear", "rbf")
 
-SCORES = ("accuracy", "balanced_accuracy", "auc", "f1")
+SCORES = ("accuracy", "balanced_accuracy", "auc", "f1", "log_loss")
 MOST_C = 10_000  # of a grid: a model is a file, and what a run says of itself is read as a whole
 LEAST_TOL = 1e-15  # float64 has no smaller difference between a primal and a dual value
 LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e6  # 1.6 million steps from C to 10 C; one step
 MOST_MEMORY = 2**63 - 1
+MOST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,10 @@ class PathSpec:
     ``grid`` replaces the eps-path (``epsilon``, ``c_max``) by a list of C, in multiples of C_min if ``grid_in_c_min``.
     ``class_weight`` multiplies the costs of negative and positive rows. ``holdout`` leaves that share of the rows out
     of training, chosen by a hash of what is in the row; ``fold`` = (k, K) leaves out part k of K in the same way, and
-    ``cv`` = K trains K such runs beside the main one. ``predict`` solves over the rows that are likely to move and
-    freezes the other undecided ones until the certificate asks for them; without it every undecided row is solved for.
+    ``cv`` = K trains K such runs beside the main one; ``stratified`` makes such parts of each class's rows equally
+    large, and another ``seed`` makes other parts. With ``patience`` K the path ends when the score (``select``) has not
+    improved for K values of C; 0 waits for ever. ``predict`` solves over the rows that are likely to move and freezes
+    the other undecided ones until the certificate asks for them; without it every undecided row is solved for.
     ``shrink`` is dcd's own heuristic. ``memory`` is in bytes. ``kernel`` is linear, or rbf with its number ``gamma``;
     solvers of a kernel's problem are others (``GRAM_SOLVERS``).
     """
@@ -56,10 +59,13 @@ class PathSpec:
     fold: tuple[int, int] | None = None
     cv: int = 0
     select: str = "accuracy"
+    patience: int = 0
     predict: bool = True
     shrink: bool = True
     kernel: str = "linear"
     gamma: float | None = None
+    stratified: bool = False
+    seed: int = 0
 
     def __post_init__(self) -> None:
         for name in ("c_max", "epsilon", "tol"):
@@ -72,7 +78,7 @@ class PathSpec:
             )
         if self.grid is not None:
             self._set("grid", _grid(self.grid))
-        for name in ("grid_in_c_min", "predict", "shrink"):
+        for name in ("grid_in_c_min", "predict", "shrink", "stratified"):
             _flag(name, getattr(self, name))
         _one_of("rule", self.rule, RULES)
         _one_of("kernel", self.kernel, KERNELS)
@@ -85,6 +91,8 @@ class PathSpec:
         if self.fold is not None:
             self._set("fold", _fold(self.fold))
         self._set("cv", _whole("cv", self.cv, 0))
+        self._set("seed", _whole("seed", self.seed, 0, MOST_SEED))
+        self._set("patience", _whole("patience", self.patience, 0))
         if self.cv and (self.cv < 2 or self.holdout):
             raise SpecError("cross-validation needs at least 2 folds, and no hold-out beside it")
 
@@ -108,7 +116,12 @@ class PathSpec:
 
     def costs(self) -> tuple[object, ...]:
         """Return what settles the rows' costs."""
-        return self.class_weight, self.holdout, self.fold
+        return self.class_weight, self.holdout, self.fold, self.stratified, self.seed
+
+    @property
+    def splits(self) -> bool:
+        """Whether rows are left out of training."""
+        return bool(self.holdout or self.fold)
 
     def difference(self, other: PathSpec) -> str:
         """Name the first setting in which two specs differ, with both values; empty if there is none."""

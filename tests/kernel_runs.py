@@ -22,7 +22,7 @@ from pipeline.runs.directory import Run, open_run
 from pipeline.runs.records import StepRecord
 from pipeline.runs.writer import writing
 from pipeline.spec import PathSpec
-from pipeline.working.state import left_out
+from pipeline.working.split import Split
 
 LONG = np.longdouble
 OUT = LONG(1e-13)  # what a stored bound is further out than the value itself: far more than extended precision loses
@@ -44,7 +44,7 @@ class DenseKernel:
         x = np.concatenate([part.csr().toarray() for part in rows]).astype(np.float64)
         labels, costs = (np.concatenate([getattr(part, name) for part in rows]) for name in ("labels", "costs"))
         hashes = np.concatenate([row_hashes(part) for part in rows])
-        unused = left_out(hashes, spec) if spec.holdout or spec.fold else np.zeros(labels.size, bool)
+        unused = Split(spec).left_out(hashes, labels) if spec.holdout or spec.fold else np.zeros(labels.size, bool)
         return cls(x[:, :-1] if data.bias else x, labels, np.where(unused, 0.0, costs), spec.gamma or 0.0, data.bias)
 
     def values(self, other: np.ndarray | None = None) -> np.ndarray:

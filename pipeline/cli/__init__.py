@@ -31,6 +31,7 @@ Examples:
 COMMANDS = Commands(
     {
         "ingest": "pipeline.cli.ingest:ingest_command",
+        "tune": "pipeline.cli.tune:tune_command",
         "path": "pipeline.cli.path:path_command",
         "train": "pipeline.cli.train:train_command",
         "screen": "pipeline.cli.train:screen_command",

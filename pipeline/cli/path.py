@@ -58,8 +58,8 @@ class ClassWeight(click.ParamType):
         return negative, positive
 
 
-def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that path and train share."""
+def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what model is trained, and with how much memory."""
     options = (
         click.option("--tol", type=float, default=1e-4, show_default=True, help="Relative duality gap of every model."),
         click.option("--rule", type=click.Choice(RULES), default="it", show_default=True, help="Screening rule."),
@@ -78,15 +78,29 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--class-weight", type=ClassWeight(), metavar="balanced|NEG,POS", help="Weights of the classes."),
         click.option("--memory", type=Size(), metavar="SIZE", help="Memory to use [default: half of the machine's]."),
+    )
+    return added(command, options)
+
+
+def running_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where it runs, how data are read, and what is printed."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print the steps as JSON.")
+    return added(command, (scheduler_option, workers_option, solve_on_option, reading_options, quiet_option, as_json))
+
+
+def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that path and train share."""
+    options = (
+        model_options,
         click.option("--holdout", type=float, default=0.0, metavar="SHARE", help="Score on this share of the rows."),
         click.option("--validation", metavar="DATA2", help="Score on these data."),
-        scheduler_option,
-        workers_option,
-        solve_on_option,
-        reading_options,
-        quiet_option,
-        click.option("--json", "as_json", is_flag=True, help="Print the steps as JSON."),
+        running_options,
     )
+    return added(command, options)
+
+
+def added(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """Add options, in the order of help."""
     for option in reversed(options):
         command = option(command)
     return command
@@ -107,6 +121,9 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--cv", type=click.IntRange(min=2), default=None, metavar="K", help="Cross-validate with K folds.")
 @click.option(
     "--select", type=click.Choice(SCORES), default="accuracy", show_default=True, help="What names the best step."
+)
+@click.option(
+    "--patience", type=click.IntRange(min=1), metavar="K", help="End when K values of C in a row score no better."
 )
 @training_options
 def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as_json: bool, **options: Any) -> None:
@@ -131,8 +148,8 @@ def trained(
     from pipeline.path.gamma import asked_kernel
     from pipeline.spec import PathSpec
 
-    names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select")
-    settings |= {name: options[name] for name in names if name in options}
+    names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select", "patience")
+    settings |= {name: options[name] for name in names if options.get(name) is not None}
     kernel = asked_kernel(options["kernel"], options["gamma"], references)
     spec = PathSpec(memory=options["memory"] or budget_for(out), **settings, **kernel.provisional)
     where = options["scheduler"], options["workers"], options["solve_on"]
@@ -203,6 +220,9 @@ def show_run(run: Run, as_json: bool) -> None:
         f"{run.path}: {len(run.steps)} certified models, relative gap at most {worst:.1e}, "
         f"{passes:.2f} passes a model, {run.header.seconds or 0.0:.1f} s{memory}"
     )
+    if run.header.stopped:
+        name = run.spec.select.replace("_", " ")
+        click.echo(f"{run.path}: ended here, as {name} had not improved for {run.spec.patience} values of C")
 
 
 def _some(steps: list[StepView], best: int) -> list[StepView]:

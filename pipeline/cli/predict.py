@@ -21,6 +21,7 @@ Examples:
   svmsieve predict run test-shards --out predictions.parquet --c 0.1 --json
   svmsieve predict run test.csv --bias 1 --label-column clicked --out predictions.parquet
   svmsieve predict run new-rows.csv --out predictions.parquet             # rows without a label
+  svmsieve predict tuned new-rows.csv --out predictions.parquet --probability
   svmsieve predict kernel-run test.svm --out predictions.parquet --training-data moved-shards
 """
 SHOWN = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "auc": "AUC", "f1": "F1"}
@@ -47,6 +48,7 @@ training_option = click.option(
 )
 @c_option
 @training_option
+@click.option("--probability", is_flag=True, help="Write the probability of the positive class, too.")
 @scheduler_option
 @workers_option
 @reading_options
@@ -59,12 +61,13 @@ def predict_command(
 
     The file has the columns score (x . w, or a kernel's sum over its support rows), label and truth, both as the labels
     of the training data: a class that stands for several is -1 or +1, and truth is null where a row has no label that
-    RUN knows. Columns are matched by name: one that is missing is an error, others are ignored, and a line says so.
-    Rows without column names (svmlight, npz) may have fewer features than the model (they are 0) or more (no training
-    row had them, and a line says so); the bias must be the one of the training data. Files are read here; a shard
-    directory where --scheduler says. Without --c the step with the best score counts; where nothing was scored, --c is
-    needed. A kernel's model is made of rows of its training data, which must still be there. A line says how many rows
-    of DATA have the features of rows that RUN was trained on: about how many if it had more than 65,536 different ones.
+    RUN knows; with --probability also probability, of the positive class, if RUN was calibrated. Columns are matched by
+    name: one that is missing is an error, others are ignored, and a line says so. Rows without column names (svmlight,
+    npz) may have fewer features than the model (they are 0) or more (no training row had them, and a line says so); the
+    bias must be the one of the training data. Files are read here; a shard directory where --scheduler says. Without
+    --c the step with the best score counts; where nothing was scored, --c is needed. A kernel's model is made of rows
+    of its training data, which must still be there. A line says how many rows of DATA have the features of rows that
+    RUN was trained on: about how many if it had more than 65,536 different ones.
     """
     from pipeline.engine.engine import Engine
     from pipeline.runs.directory import open_run
@@ -80,9 +83,10 @@ def predict_command(
         moved = options["training_data"]
         training = opened(moved, options, listen, data) if moved else None
         model = model_of(opened_run, c, listen, training)
+        calibration = opened_run.calibration_of(model.c) if options["probability"] else None
         source = rows_for(model, data, ingest_spec(options), listen, given_options())
         watch = watch_for(opened_run, listen)
-        found = write_predictions(engine, model, source, Path(out), listen, watch)
+        found = write_predictions(engine, model, source, Path(out), listen, calibration, watch)
     seen = rows_seen(opened_run.header.data, source, watch)
     if as_json:
         facts = {"out": out, "run": run, "step": model.step, "c": model.c, "rows": found.rows}

@@ -78,6 +78,11 @@ class Engine:
         """
         return self._each(self.backend.task(function), shards, shared, window or 2 * self.backend.workers)
 
+    def meet(self, place: int, said: T) -> list[T]:
+        """Return what all say at a place who use this engine together (``together``): here, one alone."""
+        del place
+        return [said]
+
     def _each(
         self, task: Callable[..., Any], items: Sequence[Any], shared: tuple[Any, ...], window: int
     ) -> Iterator[Any]:

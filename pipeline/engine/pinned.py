@@ -33,14 +33,21 @@ LOST = (KilledWorker, CommClosedError, CancelledError, asyncio.CancelledError, T
 
 
 class Pinned:
-    """Calls functions on one worker, with an object there as their first argument."""
+    """Calls functions on one worker, with an object there as their first argument.
 
-    def __init__(self, backend: Backend) -> None:
+    Workers that fit are numbered from the one with most memory: ``turn`` says which of them it is.
+    """
+
+    def __init__(self, backend: Backend, turn: int = 0) -> None:
         assert isinstance(backend, Cluster)
-        self.cluster, self.client = backend, backend.client
+        self.cluster, self.client, self.turn = backend, backend.client, turn
         self.need = 0
         self.address = ""
         self.kept: Future | None = None
+
+    def another(self, turn: int) -> Pinned:
+        """Return one for another object, on the worker whose turn it is."""
+        return Pinned(self.cluster, turn)
 
     def reserve(self, need: int) -> None:
         """Choose a worker that may use ``need`` bytes, or say with both numbers that none may."""
@@ -107,13 +114,14 @@ class Pinned:
         return future.result(timeout=SECONDS_TO_SEND)
 
     def _choose(self, lost: set[str], patience: float) -> str:
-        """Return the worker that may use most memory, rather not one that was lost; wait for one if there is none."""
+        """Return the worker whose turn it is, rather not one that was lost; wait for one if there is none."""
         end = time.monotonic() + patience
         while True:
             rooms = {address: SHARE_OF_WORKER * limit or math.inf for address, limit in self._workers().items()}
             fit = {address for address, room in rooms.items() if room >= self.need}
             if fit:
-                return max(fit - lost or fit, key=lambda address: (rooms[address], address))
+                best = sorted(fit - lost or fit, key=lambda address: (rooms[address], address), reverse=True)
+                return best[self.turn % len(best)]
             if rooms and time.monotonic() >= end:
                 raise BudgetError(
                     f"solving on a worker may take {self.need / 1e6:,.0f} MB, but the largest can give "

@@ -67,6 +67,40 @@ def margins_two(
     return first, second
 
 
+@kernel
+def _row_products_beside(indptr, indices, values, v, out):  # type: ignore[no-untyped-def]
+    m = v.shape[1]
+    even, odd = np.empty(m), np.empty(m)
+    for i in range(out.shape[1]):
+        for j in range(m):
+            even[j] = odd[j] = 0.0
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        whole = start + (((end - start) >> _U1) << _U1)
+        for k in range(start, whole, np.uint64(2)):
+            first, second = np.float64(values[k]), np.float64(values[k + _U1])
+            p, q = indices[k], indices[k + _U1]
+            for j in range(m):
+                even[j] += first * v[p, j]
+            for j in range(m):
+                odd[j] += second * v[q, j]
+        for k in range(whole, end):
+            first, p = np.float64(values[k]), indices[k]
+            for j in range(m):
+                even[j] += first * v[p, j]
+        for j in range(m):
+            out[j, i] = even[j] + odd[j]
+
+
+def products_of_pairs(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, beside: np.ndarray) -> np.ndarray:
+    """Return x_i . v for every row i and every column v of ``beside``, a line a column.
+
+    Each has the bits that ``margins_two`` gives it (before labels): two interleaved sums.
+    """
+    out = np.empty((beside.shape[1], indptr.size - 1))
+    _row_products_beside(*alike(indptr, indices.view(np.uint32), values, beside), out)
+    return out
+
+
 @dataclass(frozen=True)
 class SparseVector:
     """A vector by its nonzero positions (sorted) and values."""

@@ -1,7 +1,7 @@
 """Gates: conditions on today's scores, such as ``accuracy >= yesterday - 0.002``, that a model must meet.
 
-``yesterday`` is the score of the published model on the same rows held out of both trainings. On the first night there
-is none, and such a gate is open.
+A log-loss is better the smaller it is: ``log_loss <= yesterday + 0.01``. ``yesterday`` is the score of the published
+model on the same rows held out of both trainings. On the first night there is none, and such a gate is open.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pipeline.maths.score import LOG_LOSS, gain
 from pipeline.spec import SCORES
 from pipeline.yaml_values import brief
 
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+"
-_FORM = re.compile(rf"\s*(\w+)\s*(>=|>)\s*(?:(yesterday)\s*(?:([+-])\s*({_NUMBER}))?|({_NUMBER}))\s*")
+_FORM = re.compile(rf"\s*(\w+)\s*([<>]=?)\s*(?:(yesterday)\s*(?:([+-])\s*({_NUMBER}))?|({_NUMBER}))\s*")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Gate:
-    """One condition: ``score`` above ``number``, or above yesterday's plus ``number``."""
+    """One condition: ``score`` above (a log-loss: below) ``number``, or yesterday's plus ``number``."""
 
     text: str
     score: str
@@ -58,7 +59,8 @@ class Gate:
         if before is None:
             return Verdict(self.text, value, None, passed=False)
         limit = self.number + before
-        return Verdict(self.text, value, limit, value > limit if self.strict else value >= limit)
+        ahead = gain(self.score, value) - gain(self.score, limit)
+        return Verdict(self.text, value, limit, ahead > 0 if self.strict else ahead >= 0)
 
 
 def read_gate(text: object) -> Gate:
@@ -69,5 +71,8 @@ def read_gate(text: object) -> Gate:
     score, relation, relative, sign, offset, absolute = found.groups()
     if score not in SCORES:
         raise ValueError(f"there is no score {score!r}; there are {', '.join(SCORES)}")
+    if (score == LOG_LOSS) != relation.startswith("<"):
+        size, right = ("smaller", "<=") if score == LOG_LOSS else ("larger", ">=")
+        raise ValueError(f"{brief(text)} is the wrong way round: {score} is better the {size} it is; write {right}")
     number = float(f"{sign or ''}{offset or absolute or 0}")
-    return Gate(" ".join(found[0].split()), score, relation == ">", relative is not None, number)
+    return Gate(" ".join(found[0].split()), score, relation in (">", "<"), relative is not None, number)

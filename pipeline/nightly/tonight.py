@@ -123,7 +123,7 @@ class Tonight:
         state, point = found.state, found.point
         undecided = sum(int((part.verdicts == KEEP).sum()) for part in found.parts())
         held = state.held_out()
-        scored = scores(point.margins[held], state.labels[held]) if held.size else None
+        scored = scores(point.margins[held], state.labels[held], spec.select) if held.size else None
         return Yesterday(1 - undecided / max(1, state.trained), point.certificate.relative_gap, scored)
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.shards.rows import Rows
 from pipeline.engine.engine import Engine
+from pipeline.engine.together import merges
 from pipeline.maths import csr
 from pipeline.maths.slack import Near, near_margin
 
 RESULT_BYTES, RESULT_BYTES_FROM_AFAR = 4_000_000, 32_000_000  # of a pass's results, in memory for each worker
+COLUMNS = 8  # of vectors side by side, that the loop over them takes at a time
 MOST_VECTORS = 3  # that a pass multiplies: what is cut for so many is cut alike for fewer, on the same workers
 
 
@@ -54,14 +58,63 @@ def window_of(engine: Engine, data: Dataset, row_bytes: int) -> int:
     return max(2, most // (row_bytes * max(shard.n_rows for shard in data.shards))) * engine.backend.workers
 
 
-def _shard_products(shard: Shard, w_norm: float, *vectors: np.ndarray) -> tuple[tuple[np.ndarray, ...], Near]:
+Found = tuple[tuple[np.ndarray, ...], Near]
+
+
+def _shard_products(shard: Shard, w_norm: float, *vectors: np.ndarray) -> Found:
     rows = shard.load()
     matrix = rows.indptr, rows.indices, rows.values, rows.labels
     if len(vectors) == 1:
-        found: tuple[np.ndarray, ...] = (csr.row_margins(*matrix, vectors[0]),)
-    else:
-        found = csr.margins_two(*matrix, vectors[0], vectors[1])
+        return _completed(rows, w_norm, vectors, (csr.row_margins(*matrix, vectors[0]),))
+    return _completed(rows, w_norm, vectors, csr.margins_two(*matrix, vectors[0], vectors[1]))
+
+
+def _completed(rows: Rows, w_norm: float, vectors: Sequence[np.ndarray], found: tuple[np.ndarray, ...]) -> Found:
+    """Add what is missing to the products with the first vector, or the first two."""
+    matrix = rows.indptr, rows.indices, rows.values, rows.labels
     if len(vectors) == 3:
         found = *found, csr.row_margins(*matrix, vectors[2])
     near = Near.none() if math.isnan(w_norm) else near_margin(matrix, rows.norms, vectors[0], found[0], w_norm)
     return found, near
+
+
+@merges(_shard_products)
+def _for_several(asked: list[tuple[Any, ...]]) -> tuple[_SeveralProducts, tuple[np.ndarray, ...]]:
+    """Lay the pairs of vectors side by side, so that a row's entries find those of all members in one place.
+
+    Columns are filled up to a multiple of eight, which is what the loop over them takes at a time; fewer than eight are
+    quicker pair by pair (measured: 16 columns take 0.3 to 0.7 of the time of 8 pairs, 4 columns up to 3 times that of
+    2 pairs).
+    """
+    norms, vectors = [ask[0] for ask in asked], [ask[1:] for ask in asked]
+    pairs = [pair for pair in vectors if len(pair) > 1]
+    width = -(-2 * len(pairs) // COLUMNS) * COLUMNS if 2 * len(pairs) >= COLUMNS else 0
+    beside = np.zeros((pairs[0][0].size, width)) if width else np.zeros((0, 0))
+    for k, pair in enumerate(pairs if width else ()):
+        beside[:, 2 * k], beside[:, 2 * k + 1] = pair[:2]
+    counts = [len(each) for each in vectors]
+    return _SeveralProducts(norms, counts), (beside, *(vector for each in vectors for vector in each))
+
+
+class _SeveralProducts:
+    """The products of several members' shards, which are the same rows with labels of their own."""
+
+    def __init__(self, norms: list[float], counts: list[int]) -> None:
+        self.norms, self.counts = norms, counts
+
+    def __call__(self, shards: Sequence[Shard], beside: np.ndarray, *vectors: np.ndarray) -> list[Found]:
+        """Return each member's products, with the bits that they have alone."""
+        rows, found, first = shards[0].load(), [], 0
+        products = csr.products_of_pairs(rows.indptr, rows.indices, rows.values, beside) if beside.size else None
+        column = 0
+        for shard, w_norm, count in zip(shards, self.norms, self.counts, strict=True):
+            mine = vectors[first : first + count]
+            first += count
+            if products is None or count == 1:
+                found.append(_shard_products(shard, w_norm, *mine))
+                continue
+            own = shard.load()
+            pair = own.labels * products[column], own.labels * products[column + 1]
+            found.append(_completed(own, w_norm, mine, pair))
+            column += 2
+        return found

@@ -1,32 +1,115 @@
-"""Paths over the same rows that are trained together: folds of a cross-validation, classes one against the rest."""
+"""Paths over the same rows that are trained together: folds of a cross-validation, classes one against the rest.
+
+Each is a run of its own, in a thread of its own; solves run side by side on the cores, and one pass over the data
+serves all that wait for one (``engine.together``). The models have the bits that they have when the problems are
+trained one after the other, in whatever parts; killed anywhere, every run goes on after its last finished step.
+
+Memory is divided: with m problems at a time each may use its m-th part of what there is beside the program itself. As
+many are trained at a time as leave each the room to hold a share of all rows. That depends on the settings and the data
+only, and so do the models.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from pipeline.blas import one_thread
+from pipeline.budget import BASE, Projection
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
-from pipeline.events import Listener, silent
+from pipeline.engine.together import Member, Together
+from pipeline.errors import BudgetError
+from pipeline.events import Event, Listener, Note, StepProgress, silent
 from pipeline.path.path import run_path
+from pipeline.path.spaces import projected
 from pipeline.runs.directory import Run, StepView
 from pipeline.spec import PathSpec
+from pipeline.working.held import ROW_BYTES, entry_bytes
+
+SHARE_TO_HOLD = 0.25  # of all rows, by each of those that are trained at a time; a working set is seldom more
+BESIDE = 2  # vectors of each problem that a pass for several lays side by side
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A path to be trained: rows with labels of its own, and what else ``run_path`` takes."""
+    """A path to be trained: rows with labels of its own, and what else ``run_path`` takes.
+
+    ``spec.memory`` is what all of them may use together; ``name`` is what people call it. One that is ``inner`` lies in
+    the directory of another, which keeps the sketch of the rows that were trained on.
+    """
 
     data: Dataset
     spec: PathSpec
     out: Path
     validation: Dataset | None = None
     references: Sequence[StepView] = ()
+    name: str = ""
+    inner: bool = False
 
 
 def run_together(engine: Engine, problems: Sequence[Problem], listen: Listener = silent) -> list[Run]:
     """Train all of them, or go on with what is there; return their runs."""
-    return [
-        run_path(engine, each.data, each.spec, each.out, each.validation, listen, each.references) for each in problems
-    ]
+    count, memory = division(engine, problems)
+    told = _Told(listen, problems)
+    found: list[Run] = []
+    for first in range(0, len(problems), count):
+        tasks = [
+            partial(_run, problem=each, listen=told.by(first + k), memory=memory if count > 1 else None)
+            for k, each in enumerate(problems[first : first + count])
+        ]
+        with one_thread():
+            found += Together(engine).run(tasks) if len(tasks) > 1 else [task(engine) for task in tasks]
+    return found
+
+
+def _run(engine: Engine | Member, problem: Problem, listen: Listener, memory: int | None) -> Run:
+    each = problem
+    more = (each.validation, listen, each.references, memory, each.inner)
+    return run_path(engine, each.data, each.spec, each.out, *more)
+
+
+def division(engine: Engine, problems: Sequence[Problem]) -> tuple[int, int]:
+    """Return how many of the problems are trained at a time, and how much memory each may use.
+
+    Runs that have to agree on their next C (``agreement``) are all trained at a time, or cannot be.
+    """
+    data, spec, most = problems[0].data, problems[0].spec, len(problems)
+    projected(engine, data, spec)
+    agreeing = most > 1 and (spec.grid is None or spec.patience > 0)
+    rows = entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows
+    for count in range(most, 1, -1):
+        memory = BASE + (spec.memory - BASE) // count - 8 * BESIDE * data.n_features
+        try:
+            found = projected(engine, data, spec, memory)
+        except BudgetError as error:
+            if agreeing:
+                raise BudgetError(f"{most} problems have to be trained at a time, and of each {error}") from error
+            continue
+        if agreeing or (isinstance(found, Projection) and found.working_set >= SHARE_TO_HOLD * rows):
+            return count, memory
+    return 1, spec.memory  # kernels, too: what they keep, columns, is not shared, and their passes busy all cores
+
+
+class _Told:
+    """Tells a listener, one at a time, what several runs report: how far they are on average."""
+
+    def __init__(self, listen: Listener, problems: Sequence[Problem]) -> None:
+        self.listen, self.problems = listen, problems
+        self.shares, self.lock = [0.0] * len(problems), threading.Lock()
+
+    def by(self, k: int) -> Listener:
+        """Return what problem k reports to."""
+        return partial(self._told, k)
+
+    def _told(self, k: int, event: Event) -> None:
+        with self.lock:
+            if isinstance(event, StepProgress):
+                self.shares[k] = event.share
+                event = replace(event, share=sum(self.shares) / len(self.shares))
+            elif isinstance(event, Note) and self.problems[k].name:
+                event = Note(f"{self.problems[k].name}: {event.text}")
+            self.listen(event)

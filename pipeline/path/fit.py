@@ -16,7 +16,7 @@ from pipeline.data.inputs import open_dataset
 from pipeline.engine.engine import Engine
 from pipeline.events import Listener, silent
 from pipeline.files import local, remove_folder
-from pipeline.path.folds import check_folds, cross_validate
+from pipeline.path.folds import cross_validate
 from pipeline.path.gamma import asked_kernel, check_references
 from pipeline.path.path import run_path
 from pipeline.runs.directory import Run, StepView, stored_spec
@@ -43,10 +43,13 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     fold: tuple[int, int] | None = PathSpec.fold,
     cv: int = PathSpec.cv,
     select: str = PathSpec.select,
+    patience: int = PathSpec.patience,
     predict: bool = PathSpec.predict,
     shrink: bool = PathSpec.shrink,
     kernel: str | None = None,
     gamma: float | str | None = None,
+    stratified: bool = PathSpec.stratified,
+    seed: int = PathSpec.seed,
     scheduler: str = "threads",
     workers: int | None = None,
     solve_on: str = "client",
@@ -71,13 +74,16 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     ``holdout``        the share of the rows to leave out of training, and to score every model on
     ``fold``           (k, K): leave out part k of K instead
     ``cv``             K: train K such folds beside the run, and score by them
-    ``select``         the score that names the best step: accuracy, balanced_accuracy, auc or f1
+    ``select``         the score that names the best step: accuracy, balanced_accuracy, auc, f1 or log_loss
+    ``patience``       K: end the path when that score has not improved for K values of C; 0 goes on to the end
     ``predict``        solve over the rows that are likely to move first; without it over every undecided row
     ``shrink``         dcd's own heuristic
     ``kernel``         linear, or rbf: exp(-gamma |x - x'|^2), plus the square of the data's bias; by default that of
                        the references, or linear
     ``gamma``          of a kernel: a number, "0.1/d" with any number over the number of features, or "scale", which is
                        1/(d variance of all entries); by default that of the references, or scale
+    ``stratified``     makes hold-out and folds of each class's rows equally large
+    ``seed``           another one makes another hold-out and other folds
     ``scheduler``      threads, processes, inline, or the address of a Dask scheduler, with ``workers`` of them
     ``solve_on``       on a cluster the solver runs here ("client"), or on one of the workers ("worker"); the models are
                        the same, to the bit
@@ -103,8 +109,11 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         fold=fold,
         cv=cv,
         select=select,
+        patience=patience,
         predict=predict,
         shrink=shrink,
+        stratified=stratified,
+        seed=seed,
         **shape.provisional,
     )
     folder = here or Path(tempfile.mkdtemp(prefix="svmsieve-"))
@@ -145,10 +154,8 @@ def train_run(
 ) -> Run:
     """Train the path, and its folds if cross-validation was asked for."""
     check_references(spec, references)
-    if spec.cv:
-        check_folds(engine, data, spec)
-    run = run_path(engine, data, spec, out, validation, listen, references)
-    return cross_validate(engine, data, run, listen) if spec.cv else run
+    train = cross_validate if spec.cv else run_path
+    return train(engine, data, spec, out, validation, listen, references)
 
 
 def budget_for(out: str | Path | None) -> int:

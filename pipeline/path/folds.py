@@ -1,13 +1,17 @@
 """K-fold cross-validation: K more runs on the same data set, each leaving out the rows whose hash falls into its part.
 
-All runs have the C of the main run, so that scores can be averaged C by C. A fold is a mask (cost 0), never a copy. The
-folds' runs lie in RUN/folds and continue after an interruption as the main run does. Which rows a fold has is known
+All runs have the C of the main run, so that scores can be averaged C by C. A fold is a mask (cost 0), never a copy, and
+folds are trained together (``batch``). Their runs lie in RUN/folds and continue after an interruption as the main run
+does. Which rows a fold has is known
 before any training, and so is whether it can be trained and scored: ``check_folds``.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -17,15 +21,15 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, RunError
 from pipeline.events import Listener, Note
 from pipeline.files import write_json
+from pipeline.maths.eps_grid import check_grid
 from pipeline.maths.score import best, mean_scores
-from pipeline.path.path import run_path, versions
-from pipeline.runs.directory import HEADER, Run, open_run
+from pipeline.path.batch import Problem, run_together
+from pipeline.path.path import begin_path, run_path, versions
+from pipeline.runs.directory import FOLDS, HEADER, Run, StepView, open_run
 from pipeline.runs.records import Scores
 from pipeline.runs.writer import alone_in, changed_versions
 from pipeline.spec import PathSpec
-from pipeline.working.state import fold_of
-
-FOLDS = "folds"
+from pipeline.working.split import fold_of, seeded
 
 
 def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
@@ -33,8 +37,11 @@ def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
     cure = "use fewer folds"
     if spec.cv > data.n_rows:
         raise DataError(f"{data.n_rows:,} rows cannot be cut into {spec.cv:,} folds; {cure}", path=data.path)
+    if spec.stratified:
+        _check_different_rows(engine, data, spec.cv)
+        return
     counts = np.zeros((2, spec.cv), np.int64)  # negative and positive rows of each fold
-    for part in engine.stream(_fold_counts, data.shards, spec.cv):
+    for part in engine.stream(_fold_counts, data.shards, spec.cv, spec.seed):
         counts += part
     for k, (negative, positive) in enumerate(counts.T):
         where = f"fold {k + 1} of {spec.cv} (rows are assigned by what is in them)"
@@ -44,35 +51,83 @@ def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
             raise DataError(f"{where} has all rows of a class, and none to train on are left; {cure}", path=data.path)
 
 
-def _fold_counts(shard: Shard, folds: int) -> np.ndarray:
+def _check_different_rows(engine: Engine, data: Dataset, folds: int) -> None:
+    """Raise DataError unless a class has a row for every stratified fold, and each two: none is in one fold alone."""
+    different = [np.empty(0, np.uint64) for _ in (-1, 1)]
+    for part in engine.stream(_different_rows, data.shards, folds):
+        different = [np.union1d(one, two)[:folds] for one, two in zip(different, part, strict=True)]
+    counts = [each.size for each in different]
+    if min(counts) < 2 or max(counts) < folds:
+        few = min(counts) if min(counts) < 2 else max(counts)
+        problem = f"a class has {few} different rows, too few for {folds} stratified folds (equal rows stay together)"
+        raise DataError(f"{problem}; use fewer folds, or leave stratified out", path=data.path)
+
+
+def _different_rows(shard: Shard, most: int) -> list[np.ndarray]:
     rows = shard.load()
-    fold = fold_of(row_hashes(rows), folds)
+    hashes = row_hashes(rows)
+    return [np.unique(hashes[rows.labels == y])[:most] for y in (-1, 1)]
+
+
+def _fold_counts(shard: Shard, folds: int, seed: int) -> np.ndarray:
+    rows = shard.load()
+    fold = fold_of(seeded(row_hashes(rows), seed), folds)
     return np.stack([np.bincount(fold[rows.labels == y], minlength=folds) for y in (-1, 1)])
 
 
-def cross_validate(engine: Engine, data: Dataset, run: Run, listen: Listener) -> Run:
-    """Train the folds of a finished run, and name its best step by their mean score."""
-    with alone_in(run.path):
-        return _cross_validate(engine, data, run, listen)
+def cross_validate(
+    engine: Engine,
+    data: Dataset,
+    spec: PathSpec,
+    out: Path,
+    validation: Dataset | None,
+    listen: Listener,
+    references: Sequence[StepView],
+) -> Run:
+    """Train a run and its folds, and name its best step by their mean score.
+
+    With a grid all are trained together. The C of an eps-path are known only when the run itself is done, unless
+    patience may end it: then the folds go along with it, at the same C.
+    """
+    check_folds(engine, data, spec)
+    if spec.grid is None and not spec.patience:
+        run = run_path(engine, data, spec, out, validation, listen, references)
+        _check_versions(run)
+        folds = run_together(engine, _problems(data, spec, out, [step.c for step in run.steps]), listen)
+    else:
+        header = begin_path(engine, data, spec, out, validation, references)
+        grid = None if spec.grid is None else check_grid(list(spec.grid))
+        if grid is not None and spec.grid_in_c_min:
+            grid = [(header.c_min or math.nan) * c for c in grid]
+        main = Problem(data, spec, out, validation, references)
+        run, *folds = run_together(engine, [main, *_problems(data, spec, out, grid)], listen)
+        _check_versions(run)
+    return _scored(run, folds, listen)
 
 
-def _cross_validate(engine: Engine, data: Dataset, run: Run, listen: Listener) -> Run:
-    spec = run.spec
+def _problems(data: Dataset, spec: PathSpec, out: Path, grid: Sequence[float] | None) -> list[Problem]:
+    """Return the paths of the folds, at these C if they are known."""
+    same = replace(spec, grid=None if grid is None else tuple(grid), grid_in_c_min=False, cv=0)
+    folds = [(k, replace(same, fold=(k, spec.cv)), f"fold {k + 1} of {spec.cv}") for k in range(spec.cv)]
+    return [Problem(data, part, out / FOLDS / str(k), name=name, inner=True) for k, part, name in folds]
+
+
+def _check_versions(run: Run) -> None:
+    """Raise RunError if a finished run has folds to be trained by other versions than it was itself."""
     other = changed_versions(run.header, versions()) if run.header.cv_scores is None else ""
     if other:
         raise RunError(f"{run.path}: its folds were begun with {other}; remove {run.path} or choose another --out")
-    grid = tuple(step.c for step in run.steps)
-    found = []
-    for k in range(spec.cv):
-        listen(Note(f"fold {k + 1} of {spec.cv}"))
-        part = replace(spec, grid=grid, grid_in_c_min=False, fold=(k, spec.cv), cv=0)
-        fold = run_path(engine, data, part, run.path / FOLDS / str(k), None, listen, inner=True)
-        found.append([step.scored for step in fold.steps])
+
+
+def _scored(run: Run, folds: Sequence[Run], listen: Listener) -> Run:
+    """Write the mean scores of the folds into run.json, and the best step by them."""
+    found = [[step.scored for step in fold.steps] for fold in folds]
     means = mean_scores(found)
-    _mention_what_is_not_defined(found, spec.select, listen)
-    header = run.header.changed(cv_scores=means, best_step=best(means, spec.select))
+    _mention_what_is_not_defined(found, run.spec.select, listen)
+    header = run.header.changed(cv_scores=means, best_step=best(means, run.spec.select))
     if header != run.header:
-        write_json(run.path / HEADER, header.to_json())
+        with alone_in(run.path):
+            write_json(run.path / HEADER, header.to_json())
     return open_run(run.path)
 
 

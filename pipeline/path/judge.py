@@ -13,8 +13,8 @@ from pipeline.runs.records import Scores
 class Judge:
     """Scores points on the same rows, whose labels are read once."""
 
-    def __init__(self, space: Space, validation: Dataset | None) -> None:
-        self.space, self.validation, state = space, validation, space.state
+    def __init__(self, space: Space, validation: Dataset | None, select: str) -> None:
+        self.space, self.validation, self.select, state = space, validation, select, space.state
         if validation is not None:
             self.labels = np.concatenate([np.array(shard.load().labels) for shard in validation.shards])
         else:
@@ -24,5 +24,5 @@ class Judge:
     def scores(self, point: Point) -> Scores | None:
         """Score a point; None where there is nothing to score it on."""
         if self.validation is not None:
-            return scores(self.space.margins_on(point, self.validation), self.labels)
-        return scores(point.margins[self.held_out], self.labels) if self.held_out.size else None
+            return scores(self.space.margins_on(point, self.validation), self.labels, self.select)
+        return scores(point.margins[self.held_out], self.labels, self.select) if self.held_out.size else None

@@ -28,6 +28,7 @@ from pipeline.maths.eps_grid import check_grid, has_ended, next_c
 from pipeline.maths.row_sketch import RowSketch, SketchMaker
 from pipeline.maths.score import best
 from pipeline.meter import MemoryMeter
+from pipeline.path.agreement import Agreement
 from pipeline.path.c_range import Range
 from pipeline.path.judge import Judge
 from pipeline.path.space import Point, Space
@@ -36,7 +37,7 @@ from pipeline.path.starts import Starts
 from pipeline.path.step import Start, Step, Stepper
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import Run, StepView, open_run
-from pipeline.runs.records import Scores, StepRecord
+from pipeline.runs.records import RunHeader, Scores, StepRecord
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import rows_seen
@@ -53,24 +54,48 @@ def run_path(
     validation: Dataset | None = None,
     listen: Listener = silent,
     references: Sequence[StepView] = (),
+    memory: int | None = None,
     inner: bool = False,
 ) -> Run:
     """Train along the path into the run directory ``out``, or continue what is there.
 
     A step starts from the step before it, or from that of ``references`` (steps of any run) whose C is nearer; the
-    first one, without references, from C_min. A run that is ``inner`` is part of another (a fold), which knows the rows
-    that were trained on: it keeps no sketch of its own.
+    first one, without references, from C_min. ``memory`` is this run's part of ``spec.memory`` if others run beside it.
+    A run that is ``inner`` is part of another (a fold), which knows the rows that were trained on: it keeps no sketch.
     """
-    projection = projected(engine, data, spec)
-    others = tuple(ReferenceRecord(each.c, each.fingerprint, each.model.digest()) for each in references)
-    about = DataRecord.of(data, validation, others)
+    projection = projected(engine, data, spec, memory)
+    about = _about(data, validation, references)
     if validation is not None:
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
     with writing(out, spec, about, versions()) as writer:
-        if not writer.header.is_finished:
+        if writer.header.is_finished:
+            Agreement(engine, spec).again(writer.steps, ended=True)
+        else:
             with MemoryMeter() as meter, one_thread():
                 PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter, inner)
     return open_run(out)
+
+
+def begin_path(
+    engine: Engine,
+    data: Dataset,
+    spec: PathSpec,
+    out: str | Path,
+    validation: Dataset | None,
+    references: Sequence[StepView],
+) -> RunHeader:
+    """Begin a run, or see that one may go on, and find C_min if the grid needs it; return what run.json says then."""
+    projection = projected(engine, data, spec)
+    with writing(out, spec, _about(data, validation, references), versions()) as writer:
+        if spec.grid_in_c_min and writer.header.class_weights is None:
+            with one_thread():
+                PathRun(engine, data, spec, validation, writer, projection, silent, references).begin()
+        return writer.header
+
+
+def _about(data: Dataset, validation: Dataset | None, references: Sequence[StepView]) -> DataRecord:
+    others = tuple(ReferenceRecord(each.c, each.fingerprint, each.model.digest()) for each in references)
+    return DataRecord.of(data, validation, others)
 
 
 def versions() -> dict[str, str]:
@@ -98,12 +123,22 @@ class PathRun:
         self.writer, self.projection, self.listen = writer, projection, listen
         self.begun = time.perf_counter()
 
-    def run(self, meter: MemoryMeter, inner: bool = False) -> None:
-        """Go along the path and finish run.json."""
+    def begin(self) -> None:
+        """Find C_min and the classes' weights."""
+        self._collect(inner=False)
+        self.space.release()
+
+    def _collect(self, inner: bool) -> RowSketch | None:
         scratch = self.writer.scratch() if self.projection.scratch else None
         maker = None if inner else SketchMaker()
         state = collect(self.engine, self.data, self.spec, scratch, maker)
-        self._set_up(state, None if maker is None else maker.sketch())
+        trained = None if maker is None else maker.sketch()
+        self._set_up(state, trained)
+        return trained
+
+    def run(self, meter: MemoryMeter, inner: bool = False) -> None:
+        """Go along the path and finish run.json."""
+        self._mention_rows_seen(self._collect(inner))
         try:
             self._walk()
         finally:
@@ -113,6 +148,7 @@ class PathRun:
         earlier = self.writer.header.seconds or 0.0
         self.writer.finish(
             best_step=best(found, self.spec.select),
+            **({"stopped": "patience"} if self.agreement.peaked else {}),
             peak_memory=meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,
         )
@@ -132,7 +168,8 @@ class PathRun:
         allowed.check(step.c for step in self.references)
         self.stepper = Stepper(self.space, spec)
         self.starts = Starts(self.space, self.writer, spec, self.references)
-        self.judge = Judge(self.space, self.validation)
+        self.judge = Judge(self.space, self.validation, spec.select)
+        self.agreement = Agreement(self.engine, spec)
         anywhere = self.space.starts_anywhere and spec.grid is not None and not spec.grid_in_c_min
         if self.writer.header.class_weights is None:  # nor is C_min known: both are written at once
             found = math.inf if anywhere else self.space.c_min()
@@ -141,7 +178,6 @@ class PathRun:
             self.writer.update(c_min=known, class_weights=state.class_weights, **kept)
         elif trained is not None and self.writer.header.sketch is not None:
             self.writer.keep(trained)
-        self._mention_rows_seen(trained)
         self.c_min = 0.0 if anywhere else self.writer.header.c_min or math.inf
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
@@ -161,7 +197,8 @@ class PathRun:
 
     def _walk(self) -> None:
         last = self.starts.resumed(self.listen) if self.writer.steps else None
-        while (c := self._next(last)) is not None:
+        self.agreement.again(self.writer.steps)
+        while (c := self.agreement.next(self._next(last), self.writer.steps)) is not None:
             last = self._step(c, last)
             facts = replace(last.facts, scores=self.judge.scores(last.point))
             line = self.space.write(self.writer, facts, last.point)

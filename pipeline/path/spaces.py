@@ -13,17 +13,23 @@ from pipeline.working.held import ROW_BYTES, entry_bytes
 from pipeline.working.state import RowState
 
 
-def projected(engine: Engine, data: Dataset, spec: PathSpec) -> Budget:
-    """Divide the budget of a run, or say that it is too small."""
-    where = engine.backend
+def projected(engine: Engine, data: Dataset, spec: PathSpec, part: int | None = None) -> Budget:
+    """Divide the memory of a run, or say that it is too small.
+
+    A run that has ``part`` of it, others running beside it, has no workers of its own: they are all the runs'.
+    """
+    where, memory = engine.backend, part or spec.memory
     if spec.kernel != "linear":
         if engine.pinned is not None:
             raise SpecError("a kernel's problem is solved where the command runs; leave --solve-on worker out")
         largest = max(shard.n_rows for shard in data.shards)
         beside = where.in_process or where.name == "processes"  # a cluster's workers have memory of their own
-        return project_kernel(data.n_rows, data.n_features, largest, spec.memory, where.workers, beside)
-    processes = where.workers if where.name == "processes" else 0
-    projection = project(data.n_rows, data.n_features, spec.memory, where.workers, processes, where.in_process)
+        return project_kernel(data.n_rows, data.n_features, largest, memory, where.workers, beside)
+    if part is None:
+        processes = where.workers if where.name == "processes" else 0
+        projection = project(data.n_rows, data.n_features, memory, where.workers, processes, where.in_process)
+    else:
+        projection = project(data.n_rows, data.n_features, memory)
     if engine.pinned is not None:
         engine.pinned.reserve(projection.on_worker(entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows))
     return projection

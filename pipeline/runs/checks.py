@@ -14,6 +14,8 @@ from typing import Any
 
 from pipeline.data.shards.strict import is_unicode
 from pipeline.errors import shown
+from pipeline.maths.calibration import Calibration
+from pipeline.maths.score import LOG_LOSS
 from pipeline.spec import SCORES, PathSpec
 
 STATUS = ("running", "finished")
@@ -58,8 +60,15 @@ def _is_score(x: Any) -> bool:
     return x is None or (_is_number(x) and 0 <= x <= 1)
 
 
+def _is_loss(x: Any) -> bool:
+    return x is None or (_is_number(x) and x >= 0)
+
+
 def _are_scores(x: Any) -> bool:
-    return isinstance(x, dict) and all(name in x and _is_score(x[name]) for name in SCORES)
+    """Tell scores: all but the log-loss are always there, and are shares."""
+    if not isinstance(x, dict) or not _is_loss(x.get(LOG_LOSS)):
+        return False
+    return all(name in x and _is_score(x[name]) for name in SCORES if name != LOG_LOSS)
 
 
 def _or_none(check: Check) -> Check:
@@ -91,6 +100,14 @@ def _is_sketch(x: Any) -> bool:
     return isinstance(x, dict) and all(name in x and check(x[name]) for name, check in SKETCH.items())
 
 
+def _is_calibration(x: Any) -> bool:
+    try:
+        Calibration.from_json(x)
+    except ValueError:
+        return False
+    return True
+
+
 def _are_labels(x: Any) -> bool:
     return isinstance(x, dict) and all(_are_names(x.get(side)) and x[side] for side in ("negative", "positive"))
 
@@ -105,9 +122,13 @@ HEADER: dict[str, Check] = {
     "versions": _values(_is_text),
     "n_steps": _or_none(_is_whole),
     "best_step": _or_none(_is_whole),
+    "stopped": lambda x: x in (None, "patience"),
     "c_min": _or_none(_is_positive),
     "class_weights": _or_none(lambda x: isinstance(x, list | tuple) and len(x) == 2 and all(map(_is_positive, x))),
-    "cv_scores": _or_none(_each(_are_scores)),
+    **dict.fromkeys(("cv_scores", "cv_se"), _or_none(_each(_are_scores))),
+    "cv_c": _or_none(_each(_is_positive)),
+    **dict.fromkeys(("c_best", "c_1se"), _or_none(_is_positive)),
+    "calibration": _or_none(_is_calibration),
     "peak_memory": _or_none(_is_number),
     "seconds": _or_none(_is_number),
     **dict.fromkeys(("chain", "seal"), _or_none(_is_text)),

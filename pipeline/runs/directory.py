@@ -23,6 +23,7 @@ import numpy as np
 from pipeline.errors import RunError, shown
 from pipeline.events import Listener, Note, silent
 from pipeline.files import one_line
+from pipeline.maths.calibration import Calibration
 from pipeline.maths.score import best
 from pipeline.runs.checks import check_place, check_step, read_json
 from pipeline.runs.data_record import DataRecord
@@ -31,6 +32,7 @@ from pipeline.runs.records import FORMAT, READABLE, RunHeader, Scores, StepRecor
 from pipeline.spec import PathSpec
 
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
+FOLDS, SEARCH = "folds", "search"  # runs of a cross-validation, numbered; runs that a C was chosen by
 MOST_C_SHOWN = 8
 
 
@@ -120,8 +122,10 @@ class Run:
     @property
     def scores(self) -> Sequence[Scores | None]:
         """What each step scored: on the folds, or on the rows left out of training; None where nothing was scored."""
-        found = self.header.cv_scores
-        return [step.scores for step in self.steps] if found is None else found
+        found, tuned = self.header.cv_scores, self.header.cv_c
+        if found is None:
+            return [step.scores for step in self.steps]
+        return found if tuned is None else [found[tuned.index(step.c)] for step in self.steps]
 
     @property
     def best_step(self) -> int | None:
@@ -141,6 +145,16 @@ class Run:
             why = "nothing was scored" if not any(self.scores) else f"no step has a score ({select})"
             raise RunError(f"{self.path}: {why}, so that no step is the best; name one with --c C: {self._all_c()}")
         return self.steps[number]
+
+    def calibration_of(self, c: float) -> Calibration:
+        """Return what makes probabilities of the scores of the model at C; RunError if there is nothing."""
+        found = self.header.calibration
+        if found is None:
+            raise RunError(f"{self.path}: has no calibration, and so no probabilities; svmsieve tune makes one")
+        if found.c is not None and found.c != c:
+            problem = f"its calibration is of the model at C = {found.c:.6g}, not of that at C = {c:.6g}"
+            raise RunError(f"{self.path}: {problem}; name that C")
+        return found
 
     def at(self, c: float | None, listen: Listener = silent) -> StepView:
         """Return the step with this C, or the best one.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import CHAIN, MODEL, SEAL, foundation, sealed
 from pipeline.runs.checks import SKETCH, check_header
 from pipeline.runs.data_record import DataRecord
@@ -19,8 +20,14 @@ from pipeline.spec import PathSpec
 FORMAT, VERSION = "svmsieve-run", 3
 # 2: primal, dual and relative_gap are bounds in exact arithmetic, steps are chained; 3: null for what is missing
 READABLE = (1, 2, 3)
-Scores = dict[str, float | None]  # by the names in SCORES; None where a score is not defined (a class is missing)
+Scores = dict[str, float | None]  # by the names in SCORES (the log-loss only if it was selected); None: not defined
 DIGEST = "model_digest"
+# What run.json says as it is, null until it is known:
+_PLAIN = (
+    *("c_min", "n_steps", "best_step", "stopped", "peak_memory", "seconds"),
+    *("cv_scores", "cv_se", "cv_c", "c_best", "c_1se"),
+)
+_LATER = (*_PLAIN, "class_weights", "calibration", "sketch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +121,20 @@ class RunHeader:
     """How many steps a finished run has."""
     best_step: int | None
     """The number of the step with the best score in a finished run; None if nothing was scored."""
+    stopped: str | None
+    """Why a finished run ended before the last C that was asked for: ``patience``, or None if it did not."""
     cv_scores: list[Scores] | None
-    """The mean scores of the folds by step, once all folds are finished."""
+    """The mean scores of the folds by step (of a tuned run by ``cv_c``), once all folds are finished."""
+    cv_se: list[Scores] | None
+    """The standard errors of these means; None in runs of before they were kept."""
+    cv_c: list[float] | None
+    """The C that a tuned run was chosen from; None in any other."""
+    c_best: float | None
+    """The C with the best mean score."""
+    c_1se: float | None
+    """The smallest C whose mean score is within one standard error of the best."""
+    calibration: Calibration | None
+    """What makes probabilities of the scores of one of its models; None if nothing was calibrated."""
     peak_memory: int | None
     """The most memory that a finished run held, in bytes."""
     seconds: float | None
@@ -131,17 +150,16 @@ class RunHeader:
     @classmethod
     def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
         """Return that of a run that begins now."""
-        missing = ("c_min", "class_weights", "n_steps", "best_step", "cv_scores", "peak_memory", "seconds", "sketch")
         item: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
-        item |= {"spec": spec.to_json(), "data": data.to_json(), "versions": versions} | dict.fromkeys(missing)
+        item |= {"spec": spec.to_json(), "data": data.to_json(), "versions": versions} | dict.fromkeys(_LATER)
         return cls.from_json(sealed(item | {CHAIN: foundation(item)}))
 
     @classmethod
     def from_json(cls, item: dict[str, Any]) -> RunHeader:
         """Read run.json, of any version that is READABLE; raise ValueError or LookupError if it is damaged."""
         check_header(item)
-        weights, sketch = item.get("class_weights"), item.get("sketch")
-        names = ("c_min", "n_steps", "best_step", "cv_scores", "peak_memory", "seconds", CHAIN, SEAL)
+        weights, calibration, sketch = (item.get(name) for name in ("class_weights", "calibration", "sketch"))
+        names = (*_PLAIN, CHAIN, SEAL)
         return cls(
             version=item["version"],
             status=item["status"],
@@ -149,6 +167,7 @@ class RunHeader:
             data=DataRecord.from_json(item["data"]),
             versions=item.get("versions") or {},
             class_weights=None if weights is None else (weights[0], weights[1]),
+            calibration=None if calibration is None else Calibration.from_json(calibration),
             sketch=None if sketch is None else SketchRecord(**{name: sketch[name] for name in SKETCH}),
             **{name: item.get(name) for name in names},
             _item=item,

@@ -23,9 +23,11 @@ from pipeline.maths.row_sketch import RowSketch
 from pipeline.runs.chain import CHAIN, MODEL, foundation, is_chained, link
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import (
+    FOLDS,
     HEADER,
     MODELS,
     SCRATCH,
+    SEARCH,
     STEPS,
     io_errors,
     model_name,
@@ -144,7 +146,9 @@ def _make(folder: Path) -> None:
         raise RunError(f"{folder}: is a file; choose another --out")
     if folder.is_dir() and not (folder / HEADER).exists():
         half = {entry.name for entry in folder.glob(f"{HEADER}*.tmp")}
-        names = {entry.name for entry in folder.iterdir()} - half - {MODELS}
+        names = (
+            {entry.name for entry in folder.iterdir()} - half - {MODELS, FOLDS, SEARCH}
+        )  # these may have begun first
         if STEPS in names:
             raise RunError(f"{folder}: has lost its {HEADER}; remove {folder} to start afresh, or choose another --out")
         if names or ((folder / MODELS).exists() and any((folder / MODELS).iterdir())):

@@ -25,6 +25,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.events import Listener, Progress, silent
 from pipeline.files import replacing
+from pipeline.maths.calibration import Calibration
 from pipeline.maths.score import scores
 from pipeline.runs.directory import Run, StepView
 from pipeline.scoring.models import Model, model_of
@@ -33,6 +34,7 @@ from pipeline.scoring.watch import Watch
 
 GROUP = 1 << 20  # rows: Parquet's row groups
 SCHEMA = pa.schema([("score", pa.float64()), ("label", pa.string()), ("truth", pa.string())])
+PROBABILITY = pa.field("probability", pa.float64())  # of the positive class
 
 
 @dataclass(frozen=True)
@@ -102,17 +104,23 @@ def write_predictions(
     data: Dataset | RowsToScore,
     out: Path,
     listen: Listener = silent,
+    calibration: Calibration | None = None,
     watch: Watch | None = None,
 ) -> Judged:
     """Write score, label and truth of every row to a Parquet file, and return how good the predictions are.
 
-    ``watch`` is shown the rows.
+    With a ``calibration`` of the model the probability of the positive class is written, too. ``watch`` is shown the
+    rows.
     """
+    schema = SCHEMA if calibration is None else SCHEMA.append(PROBABILITY)
     parts = _predicted(engine, model, data, listen, watch)
     score, sign, rows = list[np.ndarray](), list[np.ndarray](), 0
-    with replacing(out) as stream, pq.ParquetWriter(stream, SCHEMA) as writer:
+    with replacing(out) as stream, pq.ParquetWriter(stream, schema) as writer:
         for scored, known in _groups(parts):
-            writer.write_table(_table(scored, known, model.names), GROUP)
+            table = _table(scored, known, model.names)
+            if calibration is not None:
+                table = table.append_column(PROBABILITY, _numbers(calibration.probabilities(scored)))
+            writer.write_table(table, GROUP)
             score.append(scored)
             sign.append(known)
             rows += scored.size

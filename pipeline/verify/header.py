@@ -13,7 +13,7 @@ from pipeline.events import Listener, Note
 from pipeline.runs.chain import CHAIN, SEAL, foundation, is_chained, seal_of
 from pipeline.runs.sketch_file import SKETCH_FILE, sketch_digest
 from pipeline.verify.said import SaidRun
-from pipeline.verify.scores import best_steps, mean_scores, same_scores
+from pipeline.verify.scores import best_steps, mean_scores, same_scores, scores_at
 
 
 def check_ends(run: SaidRun, listen: Listener) -> None:
@@ -30,7 +30,8 @@ def check_ends(run: SaidRun, listen: Listener) -> None:
     if run.header["status"] != "finished":
         listen(Note(f"{run.path}: the run is not finished; it has {count} steps so far"))
         return
-    expected = {run.header["n_steps"]} | ({len(set(grid))} if grid else set())
+    ended_early = run.spec.patience and run.header.get("stopped") == "patience"  # where it may: ``tuned``
+    expected = {run.header["n_steps"]} | ({len(set(grid))} if grid and not ended_early else set())
     if expected != {count}:
         raise RunError(f"{run.path}: says it is finished, but has {count} steps of {max(expected)}; train again")
     last = run.steps[-1].facts.get(CHAIN) if run.steps else foundation(run.header)
@@ -42,6 +43,8 @@ def check_ends(run: SaidRun, listen: Listener) -> None:
 
 def check_best(run: SaidRun, folds: Sequence[SaidRun]) -> None:
     """Raise RunError if a finished run calls another step the best than its scores do; folds are all or none."""
+    if run.header.get("cv_c") is not None:
+        return  # ``tuned``
     if run.header.get("cv_scores") is not None and not run.spec.cv:
         raise RunError(f"{run.path}: there are cv_scores in run.json, but the run has no folds; train again")
     if run.header["status"] != "finished" or (run.spec.cv and not folds):
@@ -71,4 +74,4 @@ def check_sketch(run: SaidRun) -> None:
 
 
 def _scores(run: SaidRun) -> list[Any]:
-    return [step.facts.get("scores") for step in run.steps]
+    return [scores_at(step) for step in run.steps]

@@ -13,20 +13,29 @@ from typing import Any
 import numpy as np
 
 from pipeline.spec import SCORES
+from pipeline.verify.said import SaidStep
+from pipeline.verify.sigmoid import MOST_LOSS, log_loss
 
 SLACK = 1e-12  # of a share of rows or pairs, whatever way it was computed
+LOG_LOSS, SLACK_OF_LOSS = "log_loss", 1e-6  # relative to 1 + loss: optima are found by other steps here
 
 ScoreRange = tuple[float, float]
 
 
-def wrong_score(said: Any, f: np.ndarray, doubt: np.ndarray, labels: np.ndarray) -> str:
-    """Name a score that is not that of margins f; empty if there is none. Without rows there are no scores."""
+def wrong_score(said: Any, f: np.ndarray, doubt: np.ndarray, labels: np.ndarray, select: str) -> str:
+    """Name a score that is not that of margins f; empty if there is none. Without rows there are no scores.
+
+    The log-loss is one of them where it is selected.
+    """
     if not labels.size:
         return "" if said is None else "scores without rows to score"
     if not isinstance(said, dict):
         return f"{labels.size} rows were left out, but there are no scores"
-    for name, (low, high) in _ranges(f, doubt, labels).items():
-        if not _may_be(_number(said.get(name)), low, high):
+    ranges = _ranges(f, doubt, labels)
+    if select == LOG_LOSS or LOG_LOSS in said:
+        ranges[LOG_LOSS] = _range_of_loss(f * labels, doubt, labels > 0)
+    for name, (low, high) in ranges.items():
+        if not _may_be(number_of(said.get(name)), low, high):
             return f"the stored {name} {said.get(name)} is not {low:.12g}"
     return ""
 
@@ -57,6 +66,14 @@ def _ranges(f: np.ndarray, doubt: np.ndarray, labels: np.ndarray) -> dict[str, S
     }
 
 
+def _range_of_loss(score: np.ndarray, doubt: np.ndarray, true: np.ndarray) -> ScoreRange:
+    if true.all() or not true.any() or not np.isfinite(score).all():
+        return math.nan, math.nan
+    loss, slope = log_loss(score, true)
+    slack = SLACK_OF_LOSS * (1 + loss) + 4 * slope * float(doubt.max())
+    return (loss - slack, loss + slack) if slack < 1 else (0.0, MOST_LOSS)
+
+
 def _range(values: list[float]) -> ScoreRange:
     return values[0], values[1]
 
@@ -73,11 +90,21 @@ def _auc(score: np.ndarray, shift: np.ndarray, true: np.ndarray) -> float:
 
 
 def best_steps(found: Sequence[Any], select: str) -> set[int | None]:
-    """Return what may be called the best step: the first with the highest score; without any, none or the last."""
-    values = {k: value for k, item in enumerate(found) if (value := _score(item, select)) is not None}
+    """Return what may be called the best step: the first with the best score; without any, none or the last."""
+    values = {k: sign_of(select) * value for k, item in enumerate(found) if (value := _score(item, select)) is not None}
     if not values:
         return {None, len(found) - 1}
     return {min(k for k, value in values.items() if value == max(values.values()))}
+
+
+def sign_of(select: str) -> int:
+    """Return 1 for a score of which more is better, else -1."""
+    return -1 if select == LOG_LOSS else 1
+
+
+def scores_at(step: SaidStep) -> Any:
+    """Return what a step says of its scores."""
+    return step.facts.get("scores")
 
 
 def mean_scores(folds: Sequence[Sequence[Any]]) -> list[dict[str, float | None]]:
@@ -100,9 +127,9 @@ def same_scores(said: Any, found: Sequence[dict[str, float | None]]) -> bool:
 
 
 def _score(item: Any, name: str) -> float | None:
-    return _number(item.get(name)) if isinstance(item, dict) else None
+    return number_of(item.get(name)) if isinstance(item, dict) else None
 
 
-def _number(x: Any) -> float | None:
+def number_of(x: Any) -> float | None:
     """Return a number; None for what is none (null, or NaN in runs of version 1)."""
     return float(x) if isinstance(x, int | float) and not math.isnan(x) else None

@@ -11,7 +11,7 @@ from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, row_has
 from pipeline.engine.engine import Engine
 from pipeline.errors import DatasetError
 from pipeline.spec import PathSpec
-from pipeline.working.state import left_out
+from pipeline.verify.split import left_out
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,21 @@ class TrainedRows:
 def trained_rows(engine: Engine, data: Dataset, spec: PathSpec) -> TrainedRows:
     """Read costs and labels of all rows, in one pass; the data must have their fingerprint."""
     costs, labels = np.empty(data.n_rows), np.empty(data.n_rows, np.int8)
+    hashes = np.empty(data.n_rows if spec.splits else 0, np.uint64)
     digests: list[tuple[Lanes, int]] = []
     row = 0
-    for signs, some, lanes in engine.stream(_shard_costs, data.shards, spec):
+    for signs, some, known, lanes in engine.stream(_shard_costs, data.shards, spec.splits):
         part = slice(row, row + some.size)
         labels[part], costs[part] = signs, some
+        if spec.splits:
+            hashes[part] = known
         digests.append((lanes, some.size))
         row = part.stop
     assert row == data.n_rows
     if fingerprint(digests, data.n_features) != data.fingerprint:
         raise DatasetError(f"{data.path}: the rows are not those of its fingerprint; ingest the data again")
+    if spec.splits:
+        costs[left_out(hashes, labels, spec)] = 0.0
     counts = {y: int(np.count_nonzero(costs[labels == y])) for y in (-1, 1)}
     if isinstance(spec.class_weight, str):  # balanced
         weights = {y: (counts[-1] + counts[1]) / (2 * counts[y]) for y in counts}
@@ -57,8 +62,7 @@ def trained_rows(engine: Engine, data: Dataset, spec: PathSpec) -> TrainedRows:
     return TrainedRows(costs, labels, (weights[-1], weights[1]))
 
 
-def _shard_costs(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, Lanes]:
+def _shard_costs(shard: Shard, splits: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, Lanes]:
     rows = shard.load()
-    splitting = bool(spec.holdout or spec.fold)
-    costs = np.where(left_out(row_hashes(rows), spec), 0.0, rows.costs) if splitting else np.array(rows.costs)
-    return np.array(rows.labels), costs, digest_rows(rows)
+    hashes = row_hashes(rows) if splits else np.empty(0, np.uint64)
+    return np.array(rows.labels), np.array(rows.costs), hashes, digest_rows(rows)

@@ -43,7 +43,8 @@ class Validation:
             parts = self._margins(run, trained, [models[n] for n in some])
             f, doubt, labels = (np.concatenate([part[k] for part in parts]) for k in range(3))
             for k, n in enumerate(some):
-                problem = wrong_score(run.steps[n].facts.get("scores"), f[:, k], doubt[:, k], labels)
+                said, select = run.steps[n].facts.get("scores"), run.spec.select
+                problem = wrong_score(said, f[:, k], doubt[:, k], labels, select)
                 found |= {n: problem} if problem else {}
         return found
 

@@ -26,8 +26,8 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.events import Listener, Note, Progress, silent
-from pipeline.path.folds import FOLDS
 from pipeline.runs.chain import MODEL, broken, is_chained
+from pipeline.runs.directory import FOLDS
 from pipeline.verify.enclosure import rounded_down, rounded_up
 from pipeline.verify.header import check_best, check_ends, check_seal, check_sketch
 from pipeline.verify.origin import check_origin
@@ -40,6 +40,7 @@ from pipeline.verify.step import Claim, is_number
 from pipeline.verify.stored_model import Model, read_model
 from pipeline.verify.tally import Values
 from pipeline.verify.trained_rows import TrainedRows, trained_rows
+from pipeline.verify.tuned import check_curve, check_patience, searched
 from pipeline.verify.validation import Validation
 
 
@@ -76,14 +77,15 @@ def verify(
     listen: Listener = silent,
     validation: Dataset | None = None,
 ) -> list[Finding]:
-    """Return a finding for every step of a run and of its folds, or for the one step of each.
+    """Return a finding for every step of a run, of its folds and of its search, or for the one step of each.
 
     Scores on validation data are checked if those are given.
     """
     run = read_said(path)
     if not 0 <= (step or 0) < len(run.steps):
         raise RunError(f"{run.path}: there is no step {step or 0}; the run has {len(run.steps)} finished steps")
-    folds = list(_folds(run))
+    stages = searched(run)
+    folds = [*_folds(run), *(each for stage in stages for each in stage)]
     judge = None if validation is None else Validation(engine, validation)
     if judge is not None:
         judge.check(run)
@@ -100,6 +102,10 @@ def verify(
         check_best(run, folds if run.header.get("cv_scores") is not None else [])
         for fold in folds:
             check_best(fold, [])
+        for together in stages or [[run, *folds]]:
+            check_patience(together)
+        if stages:
+            check_curve(run, stages)
     if trusted:
         for each in (run, *folds):
             check_seal(each)
@@ -115,7 +121,9 @@ def _folds(run: SaidRun) -> Iterator[SaidRun]:
         if not (scored or folder.is_dir()):
             return
         fold = read_said(folder)
-        asked = replace(run.spec, grid=grid, grid_in_c_min=False, fold=(k, run.spec.cv), cv=0)
+        asked = replace(run.spec, fold=(k, run.spec.cv), cv=0)
+        if run.spec.grid is not None or not run.spec.patience:  # else folds go along the path with their run
+            asked = replace(asked, grid=fold.spec.grid if run.spec.patience else grid, grid_in_c_min=False)
         changed = asked.difference(fold.spec)
         if changed:
             raise RunError(f"{folder}: the fold has other settings than its run ({changed}); train again")
@@ -200,10 +208,10 @@ class _Verifier:
         yield from claim.problems(model, found)
         if self.step is None and spec.grid is None:
             following = _c_of(run.steps[n + 1]) if n + 1 < len(run.steps) else spec.c_max
-            if n + 1 < len(run.steps) or run.header["status"] == "finished":
+            if n + 1 < len(run.steps) or (run.header["status"] == "finished" and not run.header.get("stopped")):
                 yield from filter(None, [spacing_problem(claim, found, following, spec.epsilon)])
         if not run.header["data"].get("validation"):
-            yield from filter(None, [wrong_score(step.facts.get("scores"), *found.margins, rows.held_out)])
+            yield from filter(None, [wrong_score(step.facts.get("scores"), *found.margins, rows.held_out, spec.select)])
         yield from filter(None, [self.problems.get(n)])
         if is_chained(run.header) and step.facts.get(MODEL) != step.model.digest():
             yield "its model file is not the one that was written"

@@ -21,6 +21,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.maths.row_sketch import SketchMaker
 from pipeline.spec import PathSpec
+from pipeline.working.split import seeded, split_of
 
 CHUNK = 1 << 17  # rows at a time: 1 MB an array
 
@@ -63,45 +64,44 @@ def collect(
     ``trained`` is given the rows that are not left out.
     """
     arrays = RowState(data.n_rows, scratch)
-    splitting = bool(spec.holdout or spec.fold)
     own = None if trained is None else data.n_features - (1 if data.bias else 0)
+    hashes = arrays.empty(np.uint64) if spec.splits else None
+    known = arrays.empty(np.uint64) if spec.splits and trained is not None else None
     row = 0
-    for norms, lengths, costs, labels, hashes, features, wide in engine.stream(_facts, data.shards, splitting, own):
+    for norms, lengths, costs, labels, some, features, wide in engine.stream(_facts, data.shards, spec, own):
         part = slice(row, row + norms.size)
         arrays.norms[part], arrays.lengths[part], arrays.labels[part] = norms, lengths, labels
-        arrays.costs[part] = costs * ~left_out(hashes, spec) if splitting else costs
+        arrays.costs[part] = costs
+        if hashes is not None:
+            hashes[part] = some
         arrays.wide = arrays.wide or wide
-        if trained is not None:
-            trained.add(features[arrays.costs[part] > 0.0] if splitting else features)
+        if known is not None:
+            known[part] = features
+        elif trained is not None:
+            trained.add(features)
         row = part.stop
     assert row == data.n_rows
+    if hashes is not None:
+        _leave_out(arrays, spec, hashes)
+    if known is not None and trained is not None:
+        for part in arrays.chunks():
+            trained.add(known[part][arrays.costs[part] > 0.0])
     _weigh_classes(arrays, spec, data.path)
     return arrays
 
 
-def left_out(hashes: np.ndarray, spec: PathSpec) -> np.ndarray:
-    """Tell which rows are not trained on: equal rows share their fate, today and tomorrow."""
-    if spec.fold is None:
-        return _place(hashes) < spec.holdout
-    k, folds = spec.fold
-    return fold_of(hashes, folds) == k
-
-
-def fold_of(hashes: np.ndarray, folds: int) -> np.ndarray:
-    """Return the fold that each row belongs to."""
-    return np.minimum((_place(hashes) * folds).astype(np.int64), folds - 1)
-
-
-def _place(hashes: np.ndarray) -> np.ndarray:
-    return hashes.astype(np.float64) / 2.0**64
+def _leave_out(arrays: RowState, spec: PathSpec, hashes: np.ndarray) -> None:
+    split = split_of(spec, hashes, arrays.labels, arrays.empty, list(arrays.chunks()))
+    for part in arrays.chunks():
+        arrays.costs[part] *= ~split.left_out(hashes[part], arrays.labels[part])
 
 
 def _facts(
-    shard: Shard, splitting: bool, own: int | None
+    shard: Shard, spec: PathSpec, own: int | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
     """Return the facts of a shard's rows, their hashes if they are split, and those of their first ``own`` features."""
     rows, none = shard.load(), np.empty(0, np.uint64)
-    hashes = row_hashes(rows) if splitting else none
+    hashes = seeded(row_hashes(rows), spec.seed) if spec.splits else none
     features = feature_hashes((rows.indptr, rows.indices, rows.values), own) if own is not None else none
     lengths = np.diff(rows.indptr).astype(np.int32, copy=False)
     wide = bool(rows.values.dtype == np.float64)

@@ -84,6 +84,9 @@ WRONG = {
     GOOD + "holdout: 1.5\n": "line 3: holdout: is a share of the rows",
     GOOD + "select: luck\n": "line 3: select: 'luck' is not one of accuracy",
     GOOD + "gate: [accuracy >= 0.5, luck >= 0.5]\n": "line 3: gate: there is no score 'luck'",
+    GOOD + "gate: log_loss >= 0.5\n": "line 3: gate: 'log_loss >= 0.5' is the wrong way round: log_loss is better",
+    GOOD + "gate: auc <= 0.5\n": "line 3: gate: 'auc <= 0.5' is the wrong way round: auc is better the larger it is",
+    GOOD + "gate: log_loss < 0.5\n": "line 3: gate: log_loss < 0.5: this score is made only if it is selected by",
     GOOD + "gate: better\n": "line 3: gate: 'better' is not a gate; write for example",
     GOOD + "holdout: 0\ngate: auc > 0.5\n": "line 3: holdout: is above 0: the best C and the gates need rows to score",
     GOOD + "keep: {runs: -1}\n": "line 3: runs: -1 is not a whole number from 0 on",
@@ -191,3 +194,18 @@ def test_no_object_is_made_from_yaml(tmp_path):
 def test_gates(text, today, yesterday, passed):
     before = None if yesterday is None else {"accuracy": yesterday}
     assert read_gate(text).judge({"accuracy": today}, before).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("text", "today", "passed"),
+    [
+        ("log_loss <= yesterday + 0.01", 0.41, True),
+        ("log_loss <= yesterday + 0.01", 0.42, False),
+        ("log_loss <= yesterday", 0.4, True),
+        ("log_loss < yesterday", 0.4, False),
+        ("log_loss < 0.5", 0.3, True),
+    ],
+)
+def test_gates_of_a_log_loss(tmp_path, text, today, passed):
+    (gate,) = read_job(written(tmp_path, GOOD + f"select: log_loss\ngate: {text}\n")).gates
+    assert gate.judge({"log_loss": today}, {"log_loss": 0.4}).passed is passed

@@ -44,7 +44,7 @@ def test_scores_are_those_of_scikit_learn(seed, n, ties, share):
     y[:2] = 1, -1
     score = rng.integers(-2, 3, n).astype(float) if ties else rng.standard_normal(n)
     found = scores(score * y, y)
-    assert set(found) == set(SCORES)
+    assert set(found) == set(SCORES) - {"log_loss"}
     assert found == pytest.approx(judged(score, y))
 
 
@@ -124,7 +124,7 @@ class TestFolds:
             check_run(world.weighed(~out * 1.0), fold)
             found.append([judged(world.x[out] @ step.w, world.y[out]) for step in fold.steps])
         for k in range(2):
-            for name in SCORES:
+            for name in means[k]:
                 assert means[k][name] == pytest.approx(np.mean([fold[k][name] for fold in found]))
         assert run.header.best_step == int(np.argmax([mean["auc"] for mean in means]))
         with Engine("inline") as engine:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -315,6 +316,7 @@ def run_to_line(number: int, code: tuple[str, ...], ending: str, errors: str, ar
             raise KeyboardInterrupt
         return trace
 
+    threading.settrace(trace)  # folds are trained in threads
     sys.settrace(trace)
     run_command(errors, None, arguments)
 

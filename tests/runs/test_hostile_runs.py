@@ -142,6 +142,8 @@ HEADERS = {
     "a best step of text": header(best_step="best"),
     "class weights that are none": header(class_weights=[0, 1]),
     "a C_min below 0": header(c_min=-1.0),
+    "a calibration that is text": header(calibration="sigmoid"),
+    "a calibration that falls": header(calibration={"kind": "sigmoid", "c": 0.1, "slope": -1.0, "intercept": 0.0}),
     "nested without end": text("run.json", "[" * 100_000),
     "a number without end": text("run.json", "9" * 10_000),
 }
@@ -159,6 +161,9 @@ STEPS = {
     "no gap": line(relative_gap=...),
     "scores that are a list": line(scores=[1]),
     "scores above 1": line(scores=dict.fromkeys(("accuracy", "balanced_accuracy", "auc", "f1"), 2.0)),
+    "a log-loss below 0": line(
+        scores=dict.fromkeys(("accuracy", "balanced_accuracy", "auc", "f1"), 0.5) | {"log_loss": -1.0}
+    ),
     "seconds that are one number": line(seconds=1.0),
     "rows below 0": line(n_rows=-1),
     "a list": text("steps.jsonl", "[]\n"),

@@ -18,6 +18,8 @@ from sklearn.datasets import load_breast_cancer
 import pipeline
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, DatasetError, OutputError, RunError, SpecError
+from pipeline.files import write_json
+from pipeline.maths.calibration import fit_calibration
 from pipeline.path.fit import fit_path
 from pipeline.runs.directory import Run, open_run
 from pipeline.scoring.linear_model import LinearModel
@@ -283,3 +285,56 @@ def test_predictions_never_replace_their_data(capsys, made, tmp_path):
     code, _, err = command(capsys, "predict", made.run.path, rows, "--bias", 1, "--out", rows)
     assert (code, rows.read_bytes()) == (2, before)
     assert "is in DATA itself" in err
+
+
+class TestProbability:
+    @pytest.fixture
+    def calibrated(self, tmp_path):
+        """A run that is calibrated, at its best C, on its own training data."""
+        made = trained(tmp_path, bias=1.0)
+        step = made.run.best
+        score = made.dense_scores(step.w)
+        calibration = fit_calibration(score, np.where(made.table.y == 1, 1, -1), c=step.c)
+        header = made.run.header.changed(calibration=calibration.to_json())
+        write_json(made.run.path / "run.json", header.to_json())
+        return made, calibration.probabilities(score)
+
+    def test_the_probability_of_the_positive_class(self, calibrated, tmp_path, capsys):
+        made, expected = calibrated
+        out = tmp_path / "p.parquet"
+        arguments = ("predict", made.run.path, made.data.path, "--out", out, "--quiet")
+        assert command(capsys, *arguments, "--probability")[0] == 0
+        columns = read(out)
+        assert list(columns) == ["score", "label", "truth", "probability"]
+        close(columns["probability"], expected)
+        assert 0 < expected.min() < 0.1 < 0.9 < expected.max() < 1
+        assert command(capsys, *arguments)[0] == 0
+        assert list(read(out)) == ["score", "label", "truth"]
+        assert command(capsys, "verify", made.run.path, made.data.path, "--validation", made.data.path)[0] == 0
+
+    def test_a_calibration_is_of_one_model(self, calibrated, tmp_path, capsys):
+        made, _ = calibrated
+        other = next(step.c for step in made.run.steps if step.c != made.run.best.c)
+        arguments = ("predict", made.run.path, made.data.path, "--out", tmp_path / "p.parquet", "--probability")
+        code, _, said = command(capsys, *arguments, "--c", other)
+        assert code == 1
+        assert f"its calibration is of the model at C = {made.run.best.c:g}, not of that at C = {other:g}" in said
+        assert not (tmp_path / "p.parquet").exists()
+
+    def test_a_run_without_one(self, made, tmp_path, capsys):
+        arguments = ("predict", made.run.path, made.data.path, "--out", tmp_path / "p.parquet", "--probability")
+        code, _, said = command(capsys, *arguments)
+        assert code == 1
+        (line,) = said.splitlines()
+        assert line.endswith("has no calibration, and so no probabilities; svmsieve tune makes one")
+
+    def test_a_calibration_is_sealed(self, calibrated, capsys):
+        made, _ = calibrated
+        path = made.run.path / "run.json"
+        header = json.loads(path.read_text())
+        header["calibration"]["slope"] *= 2
+        path.write_text(json.dumps(header))
+        arguments = ("verify", made.run.path, made.data.path, "--validation", made.data.path)
+        code, _, said = command(capsys, *arguments)
+        assert code == 1
+        assert "run.json is not as it was written" in said

@@ -15,8 +15,10 @@ import pipeline
 from pipeline.data.ingest.ingest import ingest, reading_spec
 from pipeline.errors import RunError
 from pipeline.path import path as path_module
+from pipeline.path.tune import tune
 from pipeline.runs.directory import open_run
 from pipeline.runs.sketch_file import SKETCH_FILE
+from pipeline.spec import PathSpec
 from tests.formats import Table, write_csv, write_npz, write_svmlight
 from tests.tampering import change_header, found
 from tests.trained import command, sparse_rows
@@ -202,6 +204,14 @@ def test_folds_have_none_of_their_own(home, tmp_path):
     assert [str(path.relative_to(run.path)) for path in run.path.rglob(SKETCH_FILE)] == [SKETCH_FILE]
     assert open_run(run.path / "folds" / "0").header.sketch is None
     assert all(finding.holds for finding in found(run.path, pipeline.open_dataset(home / "bare-shards")))
+
+
+def test_a_tuned_run_has_one_and_its_search_none(home, tmp_path):
+    spec = PathSpec(cv=2, patience=1, stratified=True)
+    with pipeline.Engine("threads") as engine:
+        run = tune(engine, pipeline.open_dataset(home / "bare-shards"), spec, tmp_path / "run", c_max=1.0)
+    assert [str(path.relative_to(run.path)) for path in run.path.rglob(SKETCH_FILE)] == [SKETCH_FILE]
+    assert run.header.sketch.count == N
 
 
 def copied(home: Path, tmp_path: Path) -> Path:

@@ -23,7 +23,7 @@ from pipeline.path.fit import fit_path
 from pipeline.runs.chain import sealed
 from pipeline.runs.directory import open_run
 from pipeline.verify import recompute
-from pipeline.working.state import left_out
+from pipeline.working.split import Split
 from tests import oracle
 from tests.formats import Table, write_parquet_lists
 from tests.tampering import at, change_header, change_model, change_step, found, reseal
@@ -61,7 +61,11 @@ def dense(data: Dataset, run: Path) -> tuple[np.ndarray, np.ndarray]:
     for shard in data.shards:
         part = shard.load()
         z.append(part.labels[:, None] * part.csr().toarray().astype(np.longdouble))
-        unused = left_out(row_hashes(part), spec) if spec.holdout or spec.fold else np.zeros(part.n_rows, bool)
+        unused = (
+            Split(spec).left_out(row_hashes(part), part.labels)
+            if spec.holdout or spec.fold
+            else np.zeros(part.n_rows, bool)
+        )
         costs += [0.0 if out else float(cost) for out, cost in zip(unused, part.costs, strict=True)]
         labels += part.labels.tolist()
     used = [y for y, cost in zip(labels, costs, strict=True) if cost]

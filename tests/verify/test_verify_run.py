@@ -359,21 +359,41 @@ def test_scores_without_rows_to_score(folded, tmp_path):
     assert problems(run, data) == {1: "scores without rows to score"}
 
 
-def test_scores_in_their_ranges():
+@pytest.mark.parametrize("select", ["accuracy", "log_loss"])
+def test_scores_in_their_ranges(select):
     random = np.random.default_rng(0)
     for _ in range(50):
         labels = np.where(random.random(20) < 0.5, 1, -1).astype(np.int8)
         labels[:2] = 1, -1
         f = np.round(random.standard_normal(20), 1)
-        assert check_scores.wrong_score(scores(f, labels), f, np.zeros(20), labels) == ""
+        assert check_scores.wrong_score(scores(f, labels, select), f, np.zeros(20), labels, select) == ""
         nearly = f + random.uniform(-0.1, 0.1, 20)
-        assert check_scores.wrong_score(scores(nearly, labels), f, np.full(20, 0.1), labels) == ""
+        assert check_scores.wrong_score(scores(nearly, labels, select), f, np.full(20, 0.1), labels, select) == ""
     one = np.ones(3, np.int8)
     undefined = {"accuracy": 1.0, "balanced_accuracy": None, "auc": None, "f1": 1.0}
-    assert check_scores.wrong_score(undefined, np.ones(3), np.zeros(3), one) == ""
-    assert "auc" in check_scores.wrong_score(undefined | {"auc": 0.5}, np.ones(3), np.zeros(3), one)
+    assert check_scores.wrong_score(undefined, np.ones(3), np.zeros(3), one, select) == ""
+    assert "auc" in check_scores.wrong_score(undefined | {"auc": 0.5}, np.ones(3), np.zeros(3), one, select)
     nothing_said = {"accuracy": 1.0, "balanced_accuracy": None, "auc": float("nan"), "f1": None}
-    assert check_scores.wrong_score(nothing_said, np.ones(3), np.zeros(3), -one) == ""
+    assert check_scores.wrong_score(nothing_said, np.ones(3), np.zeros(3), -one, select) == ""
+
+
+def test_a_log_loss_that_is_not_the_models():
+    random = np.random.default_rng(1)
+    labels = np.where(random.random(300) < 0.5, 1, -1).astype(np.int8)
+    f, doubt = random.standard_normal(300) + 0.5, np.full(300, 1e-14)
+    said = scores(f, labels, "log_loss")
+    assert check_scores.wrong_score(said, f, doubt, labels, "log_loss") == ""
+    better = said | {"log_loss": said["log_loss"] * (1 - 1e-5)}
+    for select in ("log_loss", "auc"):
+        assert check_scores.wrong_score(better, f, doubt, labels, select).startswith("the stored log_loss ")
+    for missing in (said | {"log_loss": None}, scores(f, labels)):
+        assert check_scores.wrong_score(missing, f, doubt, labels, "log_loss").startswith("the stored log_loss None is")
+
+
+def test_the_best_log_loss_is_the_smallest():
+    found = [{"log_loss": 0.5, "auc": 0.5}, {"log_loss": 0.3, "auc": 0.6}, {"log_loss": 0.4, "auc": 0.7}]
+    assert check_scores.best_steps(found, "log_loss") == {1}
+    assert check_scores.best_steps(found, "auc") == {2}
 
 
 def test_another_best_step(run, data):

@@ -1,0 +1,123 @@
+"""``svmsieve tune``: the right C, and a certified model at it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli.options import Local
+from pipeline.cli.path import model_options, opened, running_options
+from pipeline.cli.progress import progress, score
+from pipeline.cli.table import table
+
+if TYPE_CHECKING:
+    from pipeline.runs.directory import Run
+
+METRICS = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "auc", "f1": "f1", "log_loss": "log_loss"}
+EXAMPLES = """
+\b
+Examples:
+  svmsieve tune breast_cancer --out run
+  svmsieve tune clicks.csv --label-column clicked --bias 1 --metric auc --out run
+  svmsieve tune clicks --out run --holdout 0.2 --select 1se         # quicker, for much data; a smaller C
+"""
+
+
+@click.command("tune", epilog=EXAMPLES)
+@click.argument("data")
+@click.option(
+    "--out", type=Local(), required=True, metavar="RUN", help="The run directory; one that was interrupted goes on."
+)
+@click.option("--cv", type=click.IntRange(min=2), metavar="K", help="Score in K folds [default: 5].")
+@click.option("--holdout", type=float, metavar="SHARE", help="Score on this share of the rows instead.")
+@click.option(
+    "--metric", type=click.Choice(tuple(METRICS)), default="accuracy", show_default=True, help="What is to be good."
+)
+@click.option(
+    "--select",
+    type=click.Choice(("best", "1se")),
+    default="best",
+    show_default=True,
+    help="The C with the best score, or the smallest within one standard error of it.",
+)
+@click.option(
+    "--patience",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="K",
+    help="Stop when K values of C in a row score no better.",
+)
+@click.option("--c-max", type=float, metavar="C", help="No C above this [default: none].")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Other folds of the same rows.")
+@click.option(
+    "--calibration",
+    type=click.Choice(("sigmoid", "isotonic", "none")),
+    default="sigmoid",
+    show_default=True,
+    help="What makes probabilities of scores (svmsieve predict --probability).",
+)
+@model_options
+@running_options
+def tune_command(data: str, out: str, quiet: bool, as_json: bool, **options: Any) -> None:
+    """Find the C that predicts best, and train the SVM at it on all rows, to a certificate.
+
+    C is tried on a log grid from 10 C_min upwards, each value in K folds that are trained together, until scores get
+    no better; then around the best one. Folds are chosen by what is in a row: the same tomorrow. Killed at any moment,
+    the same command goes on.
+    """
+    run = tuned(data, out, quiet, options)
+    if as_json:
+        facts = {"run": str(run.path), **run.header.to_json(), "steps": [step.to_json() for step in run.steps]}
+        click.echo(json.dumps(facts, allow_nan=False))
+        return
+    show_curve(run)
+
+
+def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run:
+    """Open the data, tune, and return the run."""
+    from pipeline.engine.engine import Engine
+    from pipeline.errors import SpecError
+    from pipeline.path.fit import budget_for
+    from pipeline.path.gamma import asked_kernel
+    from pipeline.path.tune import tune
+    from pipeline.spec import PathSpec
+
+    if options["cv"] and options["holdout"] is not None:
+        raise SpecError("--cv and --holdout are two ways to score; give one of them")
+    folds = 0 if options["holdout"] is not None else options["cv"] or 5
+    settings = {name: options[name] for name in ("tol", "rule", "solver", "class_weight", "patience", "seed")}
+    kernel = asked_kernel(options["kernel"], options["gamma"], ())
+    spec = PathSpec(
+        memory=options["memory"] or budget_for(out),
+        cv=folds,
+        holdout=options["holdout"] or 0.0,
+        select=METRICS[options["metric"]],
+        stratified=True,
+        **settings,
+        **kernel.provisional,
+    )
+    calibration = None if options["calibration"] == "none" else options["calibration"]
+    with progress(quiet) as listen, Engine(options["scheduler"], options["workers"], options["solve_on"]) as engine:
+        source = opened(data, options, listen)
+        spec = kernel.settled(spec, engine, source)
+        return tune(engine, source, spec, Path(out), listen, options["select"], calibration, options["c_max"])
+
+
+def show_curve(run: Run) -> None:
+    """Print the scores by C, what is best, and what was trained."""
+    header, name = run.header, run.spec.select
+    (step,) = run.steps
+    rows = []
+    for c, mean, error in zip(header.cv_c or (), header.cv_scores or (), header.cv_se or (), strict=True):
+        marks = [mark for mark, which in (("best", header.c_best), ("1se", header.c_1se)) if c == which]
+        said = f"± {error[name]:.4f}" if error.get(name) is not None else ""
+        rows.append((f"{c:.4g}", score(mean.get(name)), said, " and ".join(marks) + (" <" if c == step.c else "")))
+    table(("C", name.replace("_", " "), "", ""), rows, right=(0, 1))
+    click.echo(
+        f"{run.path}: C = {step.c:.4g} on {step.n_rows:,} rows, relative gap {max(step.relative_gap, 0.0):.1e} "
+        f"({step.n_free + step.n_upper:,} support vectors)"
+    )

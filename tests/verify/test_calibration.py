@@ -1,0 +1,59 @@
+"""Is a calibration that of the scores of rows left out? Judged with another sigmoid, and another regression."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.maths.calibration import KINDS, fit_calibration
+from pipeline.maths.sigmoid import fit_sigmoid
+from pipeline.verify.calibration import wrong_calibration
+from pipeline.verify.sigmoid import sigmoid_of
+
+
+def rows(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < 0.4, 1, -1)
+    return rng.standard_normal(n) + y, y
+
+
+@given(st.integers(0, 2**32), st.integers(1, 300), st.sampled_from([1e-6, 1.0, 1e8]), st.sampled_from([0.0, 1.0, 30.0]))
+def test_both_sigmoids_are_the_same(seed, n, size, apart):
+    rng = np.random.default_rng(seed)
+    true = rng.random(n) < 0.5
+    score = size * (rng.standard_normal(n) + apart * true)
+    ours = fit_sigmoid(score[true], score[~true])
+    slope, intercept = sigmoid_of(score, true)
+    assert (ours.slope * size, ours.intercept) == pytest.approx((slope * size, intercept), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_fitted_is_right(kind):
+    """Also for who knows the scores but for their last digits, or the rows in another order."""
+    score, y = rows()
+    doubt, order = np.full(400, 1e-9), np.random.default_rng(1).permutation(400)
+    said = fit_calibration(score, y, kind).to_json()
+    nearly = score + np.random.default_rng(2).uniform(-1e-9, 1e-9, 400)
+    assert wrong_calibration(said, score, np.zeros(400), y) == ""
+    assert wrong_calibration(said, nearly[order], doubt, y[order]) == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_that_of_other_rows_is_found(kind):
+    score, y = rows()
+    said = fit_calibration(*rows(seed=1), kind).to_json()
+    assert "not that of the folds' scores" in wrong_calibration(said, score, np.zeros(400), y)
+
+
+def test_a_change_is_found():
+    score, y = rows()
+    sigmoid = fit_calibration(score, y).to_json()
+    for change in ({"slope": sigmoid["slope"] * 1.001}, {"intercept": sigmoid["intercept"] + 1e-3}):
+        assert wrong_calibration(sigmoid | change, score, np.zeros(400), y)
+    steps = fit_calibration(score, y, "isotonic").to_json()
+    p = [min(1.0, value + 1e-3) for value in steps["probabilities"]]
+    assert wrong_calibration(steps | {"probabilities": p}, score, np.zeros(400), y)
+    inner = {key: steps[key][1:-1] for key in ("scores", "probabilities")}
+    assert wrong_calibration(steps | inner, score, np.zeros(400), y)
