@@ -1,5 +1,6 @@
 """svmsieve: certified SVM regularisation paths on data larger than memory.
 
+    run = pipeline.tune("shards/")                   # the C that predicts best, in folds, and a certified model at it
     run = pipeline.fit_path("shards/", grid=[0.1, 1], holdout=0.2)
     run.best.c, run.best.relative_gap, run.best.w    # a StepView: what steps.jsonl says (StepRecord), and the model
     run.header.c_min, run.header.data.rows           # a RunHeader: what run.json says
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pipeline.passes.gather import gather
     from pipeline.passes.products import margins
     from pipeline.passes.sums import cost_sum
-    from pipeline.path.fit import fit_path
+    from pipeline.path.fit import fit_path, tune
     from pipeline.runs.data_record import DataRecord
     from pipeline.runs.directory import Run, StepView, open_run
     from pipeline.runs.records import RunHeader, StepRecord
@@ -44,6 +45,7 @@ _HOME = {
     "Engine": "pipeline.engine.engine",
     "describe": "pipeline.use.describe",
     "fit_path": "pipeline.path.fit",
+    "tune": "pipeline.path.fit",
     "open_run": "pipeline.runs.directory",
     "Run": "pipeline.runs.directory",
     "StepView": "pipeline.runs.directory",
@@ -80,6 +82,7 @@ __all__ = [
     "open_run",
     "predict",
     "screen",
+    "tune",
 ]
 
 

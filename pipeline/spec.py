@@ -17,7 +17,7 @@ from pipeline.errors import SpecError, shown
 from pipeline.maths.rules import RULES
 from pipeline.solve import GRAM_SOLVERS, SOLVERS
 
-__all__ = ["GRAM_SOLVERS", "KERNELS", "MOST_C", "RULES", "SCORES", "SOLVERS", "PathSpec"]
+__all__ = ["GRAM_SOLVERS", "KERNELS", "MOST_C", "PATIENCE", "RULES", "SCORES", "SOLVERS", "PathSpec"]
 
 KERNELS = ("linear", "rbf")
 
@@ -26,7 +26,12 @@ MOST_C = 10_000  # of a grid: a model is a file, and what a run says of itself i
 LEAST_TOL = 1e-15  # float64 has no smaller difference between a primal and a dual value
 LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e6  # 1.6 million steps from C to 10 C; one step
 MOST_MEMORY = 2**63 - 1
+PATIENCE = 4  # of tuning: values of C without a better score, two decades
 MOST_SEED = 2**63 - 1
+MOST_LABELS = 10_000  # that have a weight
+
+
+ClassWeight = tuple[float, float] | tuple[tuple[str, float], ...] | str | None
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class PathSpec:
     improved for K values of C; 0 waits for ever. ``predict`` solves over the rows that are likely to move and freezes
     the other undecided ones until the certificate asks for them; without it every undecided row is solved for.
     ``shrink`` is dcd's own heuristic. ``memory`` is in bytes. ``kernel`` is linear, or rbf with its number ``gamma``;
-    solvers of a kernel's problem are others (``GRAM_SOLVERS``).
+    solvers of a kernel's problem are others (``GRAM_SOLVERS``). ``class_weight`` may also be pairs (label, weight).
     """
 
     c_max: float = 1e4
@@ -54,7 +59,7 @@ class PathSpec:
     rule: str = "it"
     solver: str = "auto"
     memory: int = 2 * 10**9
-    class_weight: tuple[float, float] | str | None = None
+    class_weight: ClassWeight = None
     holdout: float = 0.0
     fold: tuple[int, int] | None = None
     cv: int = 0
@@ -113,6 +118,14 @@ class PathSpec:
         if unknown:
             raise SpecError(f"unknown setting {shown(unknown[0])} (written by a newer svmsieve?)")
         return cls(**item)
+
+    @property
+    def sign_weights(self) -> tuple[float, float]:
+        """The weights of negative and positive rows, where they are given as numbers; 1 each if there are none."""
+        weights = self.class_weight or (1.0, 1.0)
+        if isinstance(weights, str) or isinstance(weights[0], tuple) or isinstance(weights[1], tuple):
+            raise SpecError(f"class_weight {shown(weights)} is not that of a negative and a positive class")
+        return weights[0], weights[1]
 
     def costs(self) -> tuple[object, ...]:
         """Return what settles the rows' costs."""
@@ -213,14 +226,26 @@ def _fold(value: object) -> tuple[int, int]:
     return k, folds
 
 
-def _class_weight(value: object) -> tuple[float, float] | str | None:
+def _class_weight(value: object) -> ClassWeight:
+    """Return balanced, a pair (negative, positive), or pairs (label, weight) by label."""
     if value is None:
         return None
     if isinstance(value, str):
         _one_of("class_weight", value, ("balanced",))
         return value
-    weights = _items(value, 2) or ()
-    if len(weights) != 2:
-        raise SpecError(f"class_weight is 'balanced' or a pair (negative, positive), not {shown(value)}")
+    weights = _items(value.items() if isinstance(value, dict) else value, MOST_LABELS) or ()
+    if weights and all(isinstance(each, tuple | list) and len(each) == 2 for each in weights):
+        return _weights_by_label(weights)
+    if len(weights) != 2 or isinstance(value, dict):
+        raise SpecError(
+            f"class_weight is 'balanced', a pair (negative, positive) or weights by label, not {shown(value)}"
+        )
     negative, positive = (_positive("a class weight", weight) for weight in weights)
     return negative, positive
+
+
+def _weights_by_label(pairs: tuple[Any, ...]) -> tuple[tuple[str, float], ...]:
+    named = [(str(label).strip(), _positive(f"the weight of class {label}", weight)) for label, weight in pairs]
+    if len(dict(named)) < len(pairs) or len(pairs) > MOST_LABELS:
+        raise SpecError("class_weight has a label twice, or too many of them; name each once")
+    return tuple(sorted(named))

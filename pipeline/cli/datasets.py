@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,9 @@ from pipeline.cli.path import opened
 from pipeline.cli.progress import counted, human_bytes, progress
 from pipeline.cli.table import table
 from pipeline.redact import redacted
+
+if TYPE_CHECKING:
+    from pipeline.use.describe import Description
 
 
 @click.group(epilog="\b\nExample:\n  svmsieve datasets list")
@@ -180,8 +183,7 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
         ("rows", f"{d.rows:,}"),
         ("features", f"{d.features:,}" + (f" (the last is the bias, {d.bias:g})" if d.bias else "")),
         ("nonzeros", f"{d.nnz:,} ({d.nnz / d.rows:.1f} a row, density {d.density:.3g})"),
-        ("label +1", f"{d.positives:,} ({d.positives / d.rows:.1%}): {_shown(d.positive_labels)}"),
-        ("label -1", f"{d.negatives:,} ({d.negatives / d.rows:.1%}): {_shown(d.negative_labels)}"),
+        *_labels(d),
         ("costs", f"{d.cost_range[0]:g} to {d.cost_range[1]:g}, {d.cost_total:,.6g} in all"),
         ("stored", f"{counted(d.shards, 'row group' if d.kind == 'parquet' else 'shard')}, {human_bytes(d.bytes)}"),
         ("fingerprint", d.fingerprint[:16]),
@@ -194,6 +196,16 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
     lengths = ("row length", *(f"{v:,.0f}" for v in d.row_lengths))
     norms = ("norm", *(f"{v:.4g}" for v in d.norms))
     table(header, [lengths, norms], right=range(1, 8))
+
+
+def _labels(d: Description) -> list[tuple[str, str]]:
+    if d.classes:
+        counts = tuple(f"{name} ({rows:,})" for name, rows in d.classes.items())
+        return [("classes", f"{len(counts):,}: {_shown(counts)}")]
+    return [
+        ("label +1", f"{d.positives:,} ({d.positives / d.rows:.1%}): {_shown(d.positive_labels)}"),
+        ("label -1", f"{d.negatives:,} ({d.negatives / d.rows:.1%}): {_shown(d.negative_labels)}"),
+    ]
 
 
 def _shown(labels: tuple[str, ...]) -> str:

@@ -45,7 +45,7 @@ def export_command(run: str, out: str, c: float | None, kind: str | None, traini
     from its training data.
     """
     from pipeline.runs.directory import open_run
-    from pipeline.scoring.models import model_of
+    from pipeline.scoring.models import any_model_of
     from pipeline.use.export import export
 
     suffix = Path(out).suffix.lower()
@@ -55,7 +55,7 @@ def export_command(run: str, out: str, c: float | None, kind: str | None, traini
     with progress() as listen:
         found = open_run(run)
         kind = kind or ("npz" if suffix == ".npz" else TEXT[found.spec.kernel])
-        model = model_of(found, c, listen, training_data)
+        model = any_model_of(found, c, listen, training_data)
         export(model, Path(out), kind, listen)
     bias = f" and a bias of {model.bias:g}" if model.bias else ""
     features = counted(model.known, "feature")

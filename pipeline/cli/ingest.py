@@ -55,9 +55,11 @@ def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: A
         manifest = ingest(inputs, out, spec, listen, given=given_options())
     shards = counted(len(manifest.shards), "shard")
     size = human_bytes(sum(shard.bytes for shard in manifest.shards))
+    classes = len(manifest.labels.classes)
+    labels = f"{classes:,} classes" if classes else f"{manifest.positives / manifest.rows:.1%} positive"
     click.echo(
         f"{out}: {manifest.rows:,} rows, {manifest.features:,} features, {manifest.nnz:,} nonzeros, "
-        f"{manifest.positives / manifest.rows:.1%} positive, in {shards} of {size}"
+        f"{labels}, in {shards} of {size}"
     )
 
 
@@ -65,7 +67,7 @@ def ingest_spec(options: dict[str, Any]) -> Any:
     """Return the IngestSpec for the options of ``reading_options`` and, where given, of ``ingest``."""
     from pipeline.data.ingest.ingest import reading_spec
 
-    names = ("positive", "bias", "features", "index_base", "duplicates", "label_column", "weight_column", "ignore")
-    more = ("rows_per_shard", "shard_size", "append", "overwrite", "workers", "max_line")
+    names = ("positive", "bias", "features", "index_base", "duplicates", "label_column", "weight_column")
+    more = ("ignore", "group", "rows_per_shard", "shard_size", "append", "overwrite", "workers", "max_line")
     given = {name: options[name] for name in (*names, *more) if name in options}
     return reading_spec(format=options["format_"], **given)

@@ -116,6 +116,11 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAME",
             help="For CSV and Parquet: the rows' costs, if there is such a column.",
         ),
+        click.option(
+            "--group",
+            metavar="NAME",
+            help="For CSV and Parquet: rows alike in this column are split together.",
+        ),
         click.option("--ignore", multiple=True, metavar="NAME", help="This column is no feature; may be repeated."),
         click.option(
             "--max-line", type=Size(), metavar="SIZE", help="The most bytes a line of text may have [default: 64MiB]."

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -22,14 +22,17 @@ from pipeline.cli.options import (
     solve_on_option,
     workers_option,
 )
-from pipeline.cli.progress import human_bytes, progress, score
+from pipeline.cli.progress import counted, human_bytes, progress, score
 from pipeline.cli.table import table
 from pipeline.spec import GRAM_SOLVERS, KERNELS, RULES, SCORES, SOLVERS
 
 if TYPE_CHECKING:
     from pipeline.data.dataset import Dataset
-    from pipeline.runs.directory import Run, StepView
+    from pipeline.path.fit import AnyStep
+    from pipeline.runs.classes import ClassesRun
+    from pipeline.runs.directory import Run
 
+Step = TypeVar("Step")
 ROWS_SHOWN = 12  # of the table of steps: with its head, half a screen
 EXAMPLES = """
 \b
@@ -43,7 +46,7 @@ Examples:
 
 
 class ClassWeight(click.ParamType):
-    """``balanced`` or NEG,POS."""
+    """``balanced``, NEG,POS or LABEL=WEIGHT,LABEL=WEIGHT."""
 
     name = "weights"
 
@@ -51,10 +54,14 @@ class ClassWeight(click.ParamType):
         """Read class weights."""
         if value == "balanced" or isinstance(value, tuple):
             return value
+        words = str(value).split(",")
         try:
-            negative, positive = (float(word) for word in str(value).split(","))
+            if "=" in str(value):
+                pairs = [word.rpartition("=") for word in words]
+                return tuple((label, float(weight)) for label, _, weight in pairs)
+            negative, positive = (float(word) for word in words)
         except ValueError:
-            self.fail(f"{value!r} is neither balanced nor two numbers NEG,POS", param, ctx)
+            self.fail(f"{value!r} is neither balanced nor NEG,POS (two numbers) nor LABEL=WEIGHT,...", param, ctx)
         return negative, positive
 
 
@@ -76,7 +83,12 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help=f"Of rbf: {', '.join(GRAM_SOLVERS)}; else {', '.join(SOLVERS)}.",
         ),
-        click.option("--class-weight", type=ClassWeight(), metavar="balanced|NEG,POS", help="Weights of the classes."),
+        click.option(
+            "--class-weight",
+            type=ClassWeight(),
+            metavar="WEIGHTS",
+            help="Of the classes: balanced, NEG,POS, or LABEL=WEIGHT,...",
+        ),
         click.option("--memory", type=Size(), metavar="SIZE", help="Memory to use [default: half of the machine's]."),
     )
     return added(command, options)
@@ -130,8 +142,9 @@ def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as
     """Train the SVM at every C of a path; every model carries a certificate over all rows.
 
     DATA is a shard directory or its URL, Parquet, an svmlight, npz or CSV file, or a name from `svmsieve datasets
-    list`. The kernel is linear, or rbf: exp(-gamma |x - x'|^2), plus the square of the bias where there is one. Killed
-    at any moment, the same command goes on after the last finished step.
+    list`. Of three classes or more each is trained against the rest, at the C of --grid. The kernel is linear, or rbf:
+    exp(-gamma |x - x'|^2), plus the square of the bias where there is one. Killed at any moment, the same command goes
+    on after the last finished step.
     """
     run = trained(
         data, out, quiet, options, grid=grid[0] if grid else None, grid_in_c_min=bool(grid and grid[1]), cv=cv or 0
@@ -140,8 +153,8 @@ def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as
 
 
 def trained(
-    data: str, out: str, quiet: bool, options: dict[str, Any], references: Sequence[StepView] = (), **settings: Any
-) -> Run:
+    data: str, out: str, quiet: bool, options: dict[str, Any], references: Sequence[AnyStep] = (), **settings: Any
+) -> Run | ClassesRun:
     """Open the data, run, and return the run."""
     from pipeline.engine.engine import Engine
     from pipeline.path.fit import budget_for, train_run
@@ -187,12 +200,44 @@ def reading_of(options: dict[str, Any]) -> Any:
     return ingest_spec({name: value for name, value in options.items() if name != "workers"})
 
 
-def show_run(run: Run, as_json: bool) -> None:
+def show_run(run: Run | ClassesRun, as_json: bool) -> None:
     """Print the table of a run, or all of it as JSON."""
+    from pipeline.runs.directory import Run
+
     if as_json:
         facts = {"run": str(run.path), **run.header.to_json(), "steps": [step.to_json() for step in run.steps]}
         click.echo(json.dumps(facts, allow_nan=False))
-        return
+    elif isinstance(run, Run):
+        _show_path(run)
+    else:
+        _show_classes(run)
+
+
+def _show_classes(run: ClassesRun) -> None:
+    """Print a line a C: the worst gap of all classes, and the scores of all together."""
+    header, found = ("step", "C", "free", "relative gap"), run.scores
+    names = list(found[0] or {}) if any(found) else []
+    rows = []
+    for step in _some(run.steps, run.best_step or 0):
+        scores = found[step.step] or {}
+        cells = [
+            f"{step.step}{'*' if names and step.step == run.best_step else ''}",
+            f"{step.c:.4g}",
+            f"{step.n_free:,}",
+            f"{step.relative_gap:.1e}",
+        ]
+        rows.append((*cells, *(score(scores.get(name)) for name in names)))
+    table((*header, *(name.replace("_", " ") for name in names)), rows, right=range(len(header) + len(names)))
+    worst = max(step.relative_gap for step in run.steps)
+    memory = f", peak memory {human_bytes(run.header.peak_memory)}" if run.header.peak_memory else ""
+    click.echo(
+        f"{run.path}: {len(run.classes) * len(run.steps):,} certified models, {len(run.classes):,} classes at "
+        f"{counted(len(run.steps), 'value')} of C, relative gap at most {worst:.1e}, "
+        f"{run.header.seconds or 0.0:.1f} s{memory}"
+    )
+
+
+def _show_path(run: Run) -> None:
     header = ["step", "C", "screened", "solved for", "free", "at bound", "relative gap", "passes", "seconds"]
     found, best, select = run.scores, run.best_step, run.spec.select
     scored = any(found)
@@ -225,7 +270,7 @@ def show_run(run: Run, as_json: bool) -> None:
         click.echo(f"{run.path}: ended here, as {name} had not improved for {run.spec.patience} values of C")
 
 
-def _some(steps: list[StepView], best: int) -> list[StepView]:
+def _some(steps: list[Step], best: int) -> list[Step]:
     """Return at most a screenful of steps, evenly, with the first, the last and the best."""
     if len(steps) <= ROWS_SHOWN:
         return steps

@@ -61,19 +61,22 @@ def predict_command(
 
     The file has the columns score (x . w, or a kernel's sum over its support rows), label and truth, both as the labels
     of the training data: a class that stands for several is -1 or +1, and truth is null where a row has no label that
-    RUN knows; with --probability also probability, of the positive class, if RUN was calibrated. Columns are matched by
-    name: one that is missing is an error, others are ignored, and a line says so. Rows without column names (svmlight,
-    npz) may have fewer features than the model (they are 0) or more (no training row had them, and a line says so); the
-    bias must be the one of the training data. Files are read here; a shard directory where --scheduler says. Without
-    --c the step with the best score counts; where nothing was scored, --c is needed. A kernel's model is made of rows
-    of its training data, which must still be there. A line says how many rows of DATA have the features of rows that
-    RUN was trained on: about how many if it had more than 65,536 different ones.
+    RUN knows; with --probability also probability, of the positive class, if RUN was calibrated. By a run of several
+    classes it has a column score_CLASS for each, and the largest says the label (of equal ones the first). Columns are
+    matched by name: one that is missing is an error, others are ignored, and a line says so. Rows without column names
+    (svmlight, npz) may have fewer features than the model (they are 0) or more (no training row had them, and a line
+    says so); the bias must be the one of the training data. Files are read here; a shard directory where --scheduler
+    says. Without --c the step with the best score counts; where nothing was scored, --c is needed. A kernel's model is
+    made of rows of its training data, which must still be there. A line says how many rows of DATA have the features of
+    rows that RUN was trained on: about how many if it had more than 65,536 different ones.
     """
     from pipeline.engine.engine import Engine
     from pipeline.runs.directory import open_run
-    from pipeline.scoring.models import model_of
+    from pipeline.scoring.classes_model import ClassesModel
+    from pipeline.scoring.models import any_model_of
     from pipeline.scoring.seen import rows_seen, watch_for
-    from pipeline.use.predict import rows_for, write_predictions
+    from pipeline.use.predict import Judged, rows_for, write_predictions
+    from pipeline.use.predict_classes import JudgedClasses, write_class_predictions
 
     target, given = (Path(os.path.realpath(name)) for name in (out, data))
     if given == target or (given.is_dir() and given in target.parents):
@@ -82,18 +85,22 @@ def predict_command(
     with progress(quiet) as listen, Engine(scheduler, options["workers"]) as engine:
         moved = options["training_data"]
         training = opened(moved, options, listen, data) if moved else None
-        model = model_of(opened_run, c, listen, training)
+        model = any_model_of(opened_run, c, listen, training)
         calibration = opened_run.calibration_of(model.c) if options["probability"] else None
         source = rows_for(model, data, ingest_spec(options), listen, given_options())
         watch = watch_for(opened_run, listen)
-        found = write_predictions(engine, model, source, Path(out), listen, calibration, watch)
+        found: Judged | JudgedClasses
+        if isinstance(model, ClassesModel):
+            found = write_class_predictions(engine, model, source, Path(out), listen, watch)
+        else:
+            found = write_predictions(engine, model, source, Path(out), listen, calibration, watch)
     seen = rows_seen(opened_run.header.data, source, watch)
     if as_json:
         facts = {"out": out, "run": run, "step": model.step, "c": model.c, "rows": found.rows}
         facts |= {"labelled": found.labelled, "rows_seen_in_training": seen.count, "rows_seen_exactly": seen.exact}
         click.echo(json.dumps(facts | {"scores": found.scores or None}, allow_nan=False))
         return
-    shown = ", ".join(f"{SHOWN[key]} {score(found.scores[key])}" for key in SHOWN if found.scores)
+    shown = ", ".join(f"{SHOWN[key]} {score(found.scores[key])}" for key in SHOWN if key in found.scores)
     if not shown:
         shown = "no row has a label that the run knows"
     elif found.labelled < found.rows:

@@ -14,6 +14,7 @@ from pipeline.errors import RunError
 from pipeline.spec import RULES
 
 if TYPE_CHECKING:
+    from pipeline.path.fit import AnyStep
     from pipeline.runs.directory import StepView
 
 TRAIN_EXAMPLES = """
@@ -79,12 +80,13 @@ def screen_command(
     from pipeline.use.screen import screen_to, screening
     from pipeline.use.survivors import survivors_to
 
-    step, rule = _nearest(reference, c), options["rule"]
+    step, rule = _reference(reference, c), options["rule"]
     if keep_out and step.spec.kernel != "linear":
         what = f"{reference}: the folded row of kernel {step.spec.kernel} is no row of features"
         raise RunError(f"{what}; leave --keep-out away, and take the undecided rows from the verdicts")
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
         source = opened(data, options, listen)
+        source.expect_two_classes("screening")
         found = screening(engine, source, step, c, rule, options["memory"])
         counts = screen_to(out, found)
         kept = survivors_to(keep_out, engine, source, found) if keep_out else None
@@ -107,9 +109,20 @@ def screen_command(
         click.echo(f"{keep_out}: {rows:,} rows with label +1, {folded} with label -1; {how}")
 
 
-def _nearest(run: str, c: float) -> StepView:
+def _nearest(run: str, c: float) -> AnyStep:
     """Return the step of a run to start from: the largest C that is not above, else the smallest there is."""
     from pipeline.runs.directory import open_run
 
     found = open_run(run)
     return found.at(max([c, *(step.c for step in found.steps[:1])]))
+
+
+def _reference(run: str, c: float) -> StepView:
+    """Return the step of a run of two classes to screen with."""
+    from pipeline.runs.directory import StepView
+
+    step = _nearest(run, c)
+    if isinstance(step, StepView):
+        return step
+    cure = "ingest the data with --positive LABEL for one class against the rest, and train on that"
+    raise RunError(f"{run}: is a run of several classes, and rows are screened for two; {cure}")

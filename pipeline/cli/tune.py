@@ -12,6 +12,7 @@ from pipeline.cli.options import Local
 from pipeline.cli.path import model_options, opened, running_options
 from pipeline.cli.progress import progress, score
 from pipeline.cli.table import table
+from pipeline.spec import PATIENCE
 
 if TYPE_CHECKING:
     from pipeline.runs.directory import Run
@@ -46,7 +47,7 @@ Examples:
 @click.option(
     "--patience",
     type=click.IntRange(min=1),
-    default=4,
+    default=PATIENCE,
     show_default=True,
     metavar="K",
     help="Stop when K values of C in a row score no better.",
@@ -83,7 +84,7 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run:
     from pipeline.errors import SpecError
     from pipeline.path.fit import budget_for
     from pipeline.path.gamma import asked_kernel
-    from pipeline.path.tune import tune
+    from pipeline.path.tune import tune_run
     from pipeline.spec import PathSpec
 
     if options["cv"] and options["holdout"] is not None:
@@ -104,7 +105,7 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run:
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"], options["solve_on"]) as engine:
         source = opened(data, options, listen)
         spec = kernel.settled(spec, engine, source)
-        return tune(engine, source, spec, Path(out), listen, options["select"], calibration, options["c_max"])
+        return tune_run(engine, source, spec, Path(out), listen, options["select"], calibration, options["c_max"])
 
 
 def show_curve(run: Run) -> None:

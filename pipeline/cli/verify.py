@@ -59,11 +59,11 @@ def verify_command(run: str, data: str, step: int | None, as_json: bool, quiet: 
     cross-validation are verified too. Exit code 1 if anything does not hold.
     """
     from pipeline.engine.engine import Engine
-    from pipeline.verify.verify import verify
+    from pipeline.verify.classes import verify_any
 
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
         source, judge = both_opened(data, options, listen)
-        found = verify(engine, run, source, step, listen, judge)
+        found = verify_any(engine, run, source, step, listen, judge)
     failed = [finding for finding in found if not finding.holds]
     if as_json:
         steps = [asdict(finding) | {"holds": finding.holds} for finding in found]

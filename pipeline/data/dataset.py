@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from pipeline.cores import available_cores
+from pipeline.data.classes import ClassShard, OneAgainstRest
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.labels import LabelMap
 from pipeline.data.shards.digest import digest_text
@@ -19,7 +20,7 @@ from pipeline.data.shards.moved import Whereabouts, moved_rows
 from pipeline.data.shards.rows import Rows
 from pipeline.data.stores.located import located
 from pipeline.data.stores.remote import open_remote
-from pipeline.errors import DatasetError
+from pipeline.errors import DataError, DatasetError
 
 
 class Shard(Protocol):
@@ -52,11 +53,12 @@ class MappedShard:
     n_features: int
     digest: str
     sha256: str = ""
+    classes: int = 0
 
     def load(self) -> Rows:
         """Return the rows as views of the file, or of the one that took it in since the data set was opened."""
         try:
-            rows = read_shard(self.path, self.n_features, self.sha256)
+            rows = read_shard(self.path, self.n_features, self.sha256, classes=self.classes)
         except GoneError as gone:
             return moved_rows(Whereabouts(self.path, self.first_row, self.n_rows, self.digest), self.n_features, gone)
         if (rows.n_rows, rows.nnz) != (self.n_rows, self.nnz):
@@ -70,7 +72,9 @@ class Dataset:
     """Rows x_i, labels, costs and norms in shards, in order. Nothing is held in memory but this description.
 
     ``columns`` names the features but for the bias, where the source had names; ``index_base`` is what the indices of
-    svmlight text that went into it count from, if there was any.
+    svmlight text that went into it count from, if there was any. ``class_counts`` are the rows of each class, where
+    there are three or more; ``view`` says that this is one of those against the rest. ``group`` is the column that rows
+    have their groups from, if they have any.
     """
 
     path: str
@@ -84,6 +88,45 @@ class Dataset:
     bytes: int
     columns: tuple[str, ...] | None = None
     index_base: int | None = None
+    class_counts: tuple[int, ...] = ()
+    view: OneAgainstRest | None = None
+    group: str | None = None
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of three classes or more, the k-th being that of rows with code k; empty for two classes."""
+        return self.labels.classes
+
+    def against_rest(self, k: int, weights: Sequence[float] | None = None) -> Dataset:
+        """Return the same rows as two classes: class k is +1, all others -1.
+
+        ``weights``, one a class, multiply the cost of every row of a class.
+        """
+        if not 0 <= k < len(self.classes):
+            raise DataError(f"there is no class {k}; there are {len(self.classes)}, from 0 on", path=self.path)
+        if weights is not None and len(weights) != len(self.classes):
+            raise DataError(f"{len(weights)} weights for {len(self.classes)} classes; give one each", path=self.path)
+        view = OneAgainstRest(k, None if weights is None else tuple(map(float, weights)))
+        others = tuple(name for code, name in enumerate(self.classes) if code != k)
+        return replace(
+            self,
+            labels=LabelMap(others, (self.classes[k],), one_against_rest=True),
+            shards=tuple(ClassShard(shard, view) for shard in self.shards),
+            n_positive=self.class_counts[k],
+            fingerprint=view.fingerprint(self.fingerprint),
+            class_counts=(),
+            view=view,
+        )
+
+    def fingerprint_of(self, rows: str) -> str:
+        """Return the fingerprint that these data have if that of their rows, as they are stored, is ``rows``."""
+        return rows if self.view is None else self.view.fingerprint(rows)
+
+    def expect_two_classes(self, what: str) -> None:
+        """Raise DataError if there are three classes or more, for who can do something with two only."""
+        if self.classes:
+            cure = "ingest the files again with --positive LABEL for one against the rest"
+            raise DataError(f"has {len(self.classes):,} classes, and {what} needs two; {cure}", path=self.path)
 
     @property
     def n_rows(self) -> int:
@@ -119,6 +162,8 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
         bytes=sum(info.bytes for info in manifest.shards),
         columns=names_of(manifest),
         index_base=manifest.index_base,
+        class_counts=manifest.class_counts,
+        group=manifest.group,
     )
 
 
@@ -149,7 +194,8 @@ def _checked(directory: Path, manifest: Manifest, full_check: bool) -> tuple[Map
     for info in manifest.shards:
         place = str(directory / info.name)
         sizes = (first, info.rows, info.nnz, manifest.features)
-        shards.append(MappedShard(place, *sizes, digest_text(info.digest), info.sha256 if compared else ""))
+        sha256 = info.sha256 if compared else ""
+        shards.append(MappedShard(place, *sizes, digest_text(info.digest), sha256, len(manifest.labels.classes)))
         first += info.rows
     checks: list[Callable[[], object]] = [partial(prove_shard, directory, info, full_check) for info in doubted]
     with ThreadPoolExecutor(available_cores()) as pool:

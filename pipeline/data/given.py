@@ -14,7 +14,7 @@ from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.reading.labels import label_text
 from pipeline.errors import DataError
 
-KEPT = ("bias", "positive", "features", "index_base")
+KEPT = ("bias", "positive", "features", "index_base", "group")
 FORGOTTEN = ("format", "duplicates", "label_column", "weight_column", "ignore", "max_line")
 
 
@@ -42,12 +42,16 @@ def _kept(data: Dataset, name: str, asked: object) -> tuple[str, bool]:
     """Return what the shards have, in words, and whether that is what is asked."""
     if name == "bias":
         return f" with bias {data.bias:g}", asked == data.bias
+    if name == "positive" and data.classes:
+        return f" with {len(data.classes):,} classes", False
     if name == "positive":
         positive = data.labels.positive
         return f" with the positive class {', '.join(positive)}", tuple(map(label_text, positive)) == (asked,)
     if name == "features":
         own = data.n_features - (1 if data.bias else 0)
         return f" with {own:,} features", asked == own
+    if name == "group":
+        return f" with groups from column '{data.group}'" if data.group else " without groups", asked == data.group
     if data.index_base is None:
         return " that was not made from svmlight text", asked is None
     return f" whose indices counted from {data.index_base}", asked in (None, data.index_base)
@@ -64,6 +68,7 @@ def _values(spec: IngestSpec) -> dict[str, object]:
         "duplicates": reading.rules.add_duplicates,
         "label_column": reading.label_column,
         "weight_column": reading.weight_column,
+        "group": reading.group_column,
         "ignore": reading.ignore,
         "max_line": reading.max_line,
     }

@@ -1,8 +1,8 @@
 """Passes straight over Parquet files: every row group is a shard that is decoded when it is loaded.
 
-Opening reads the label columns to settle the signs, then every row group once to check it and to know its size; the
-fingerprint equals that of the same rows in a shard directory. Memory is bounded by the largest row group, and one that
-would take more than the default budget is refused: ``ingest`` reads any, a batch at a time.
+Opening reads the label columns to settle what labels mean, then every row group once to check it and to know its size;
+the fingerprint equals that of the same rows in a shard directory. Memory is bounded by the largest row group, and one
+that would take more than the default budget is refused: ``ingest`` reads any, a batch at a time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline.budget import default_budget
@@ -124,6 +125,7 @@ def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None =
         )
         for g, found in zip(groups, looks, strict=True)
     )
+    counts = np.sum([found.counts for found in looks], axis=0).tolist()
     return Dataset(
         path=path,
         kind="parquet",
@@ -131,10 +133,12 @@ def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None =
         labels=labels,
         bias=bias,
         shards=shards,
-        n_positive=sum(found.positives for found in looks),
+        n_positive=0 if labels.classes else counts[1],
         fingerprint=fingerprint([(found.lanes, g.n_rows) for found, g in zip(looks, shards, strict=True)], n_features),
         bytes=sum(source.size for source in sources),
         columns=sources[0].columns,
+        group=reading.group_column,
+        class_counts=tuple(counts) if labels.classes else (),
     )
 
 
@@ -170,18 +174,24 @@ def _labels(found: Iterable[tuple[str, ...]], positive: str | None, path: str) -
 
 @dataclass(frozen=True)
 class _Look:
-    """What opening needs to know of a row group; ``largest`` is its largest index but for the bias."""
+    """What opening needs to know of a row group: ``largest`` is its largest index but for the bias.
+
+    ``counts`` are its rows by class, or negative and positive ones.
+    """
 
     nnz: int
     largest: int
-    positives: int
+    counts: np.ndarray
     lanes: Lanes
 
 
 def _look(group: ParquetGroup) -> _Look:
     blocks = group.blocks()
     rows = group.rows_of(blocks)
-    return _Look(rows.nnz, max(block.largest for block in blocks), int((rows.labels == 1).sum()), digest_rows(rows))
+    assert group.labels is not None
+    classes = len(group.labels.classes)
+    counts = np.bincount(rows.labels if classes else (rows.labels + 1) // 2, minlength=classes or 2)
+    return _Look(rows.nnz, max(block.largest for block in blocks), counts, digest_rows(rows))
 
 
 def _known_features(sources: list[ParquetSource], reading: ReadOptions) -> int | None:

@@ -66,7 +66,7 @@ class Intake:
         self.listen(Note(f"adding {entry.name}"))
         spec = replace(self.job.reading, append=self._manifest() is not None)
         try:
-            ingest([entry.opened_by], self.store.shards, spec, self.listen, merging=False)
+            ingest([entry.opened_by], self.store.shards, spec, self.listen, merging=False, only_two=True)
         except (DataError, MemoryError) as error:
             self.ledger.adding = None
             self.ledger.put(replace(entry, status=_status(error), note=_note(error)))

@@ -30,6 +30,7 @@ READING: dict[str, Callable[[Any], Any]] = {
     "duplicates": one_of("error", "sum"),
     "label_column": text,
     "weight_column": text,
+    "group": text,
     "ignore": texts,
     "rows_per_shard": whole(1),
     "shard_size": size,
@@ -41,6 +42,7 @@ TRAINING: dict[str, Callable[[Any], Any]] = {
     "tol": number,
     "rule": one_of(*RULES),
     "solver": one_of(*SOLVERS),
+    "patience": whole(1),
     "memory": size,
 }
 KNOWN = (
@@ -53,7 +55,10 @@ MOST_WORKERS = 1 << 16  # a slip of the pen, if more
 
 @dataclass(frozen=True)
 class Training:
-    """How to train: the whole path, or at C/around, C and C*around for yesterday's best C, none above C_max."""
+    """How to train: the whole path, or at C/around, C and C*around for yesterday's best C, none above C_max.
+
+    The first night has no best C: it tries those that ``tune`` tries, until scores get no better.
+    """
 
     around: float
     whole_path: bool
@@ -64,6 +69,7 @@ class Training:
         settings = {"memory": memory} | self.settings
         if c is not None and not self.whole_path:
             top = PathSpec(**settings).c_max
+            settings["patience"] = 0
             settings["grid"] = tuple(sorted({min(top, c * factor) for factor in (1 / self.around, 1.0, self.around)}))
         return PathSpec(**settings)
 

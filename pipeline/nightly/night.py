@@ -43,7 +43,7 @@ from pipeline.nightly.under_way import UnderWay
 from pipeline.path.clock import Clock
 from pipeline.path.fit import budget_for
 from pipeline.redact import redacted
-from pipeline.runs.directory import STEPS, open_run
+from pipeline.runs.directory import STEPS, open_path
 
 MOST_STOPS = 5  # at the same place; a night's scheduler may try three times
 Ended = Callable[[NightRecord, str], None]
@@ -91,7 +91,7 @@ def plan_night(job: Job, today: date) -> dict[str, Any]:
         name = unfinished.night if unfinished else store.free_name(today)
         (reference, notes), old = reference_of(store), store.superfluous(job.keep)
     plan = nights.plan(name, today)
-    c = open_run(store.runs / reference).best.c if reference else None
+    c = open_path(store.runs / reference).best.c if reference else None
     grid = job.training.spec(c, budget_for(None)).grid
     missing = job.expected.missing(len(plan.add) + arrived(store.ledger(), str(today))[0], job.expected.rows)
     return {

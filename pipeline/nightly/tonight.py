@@ -2,7 +2,7 @@
 
 screen    yesterday's w, and its alpha carried over to today's rows, are feasible today: their ball is valid and
           settles rows before any training
-train     around yesterday's best C, or the whole path, starting from yesterday's model
+train     around yesterday's best C, or the whole path, starting from yesterday's model; the first night as ``tune``
 judge     today's best model and yesterday's on the same rows, held out of both trainings; the gates
 verify    the certificate of today's best model, recomputed
 """
@@ -24,11 +24,12 @@ from pipeline.nightly.job import Job
 from pipeline.nightly.records import PUBLISHED, REFUSED, NightRecord
 from pipeline.nightly.store import Store
 from pipeline.path.clock import Clock
-from pipeline.path.fit import budget_for, train_run
+from pipeline.path.fit import budget_for, train_two
 from pipeline.path.path import versions
-from pipeline.runs.directory import Run, StepView, open_run, read_header
+from pipeline.path.tune import coarse_grid, first_c
+from pipeline.runs.directory import Run, StepView, open_path, read_header
 from pipeline.runs.writer import changed_versions
-from pipeline.spec import PathSpec
+from pipeline.spec import PATIENCE, PathSpec
 from pipeline.use.screen import screening
 from pipeline.verify.verify import verify
 
@@ -56,10 +57,12 @@ class Tonight:
     def run(self, night: NightRecord) -> NightRecord:
         """Do it all in the night's run, from that of its reference; return the record with what was found."""
         name, reference = night.night, night.reference
-        old = open_run(self.store.runs / reference) if reference else None
+        old = open_path(self.store.runs / reference) if reference else None
         before = old.best if old else None
         folder = self.store.runs / name
         spec = self.job.training.spec(before.c if before else None, self._budget(folder))
+        if before is None and not self.job.training.whole_path:
+            spec = self._first_spec(spec)
         yesterday = None
         if before:
             with self.clock("screen"):
@@ -88,6 +91,11 @@ class Tonight:
             passes=sum(step.passes for step in run.steps),
         )
 
+    def _first_spec(self, spec: PathSpec) -> PathSpec:
+        """Return the settings of a night without a C to begin with: the C that ``tune`` tries, while scores rise."""
+        grid = coarse_grid(first_c(self.engine, self.data, spec), self.job.training.settings.get("c_max"))
+        return replace(spec, grid=tuple(grid), patience=spec.patience or PATIENCE)
+
     def _budget(self, folder: Path) -> int:
         """Return the memory of the run that goes on; one whose run.json is damaged begins afresh."""
         try:
@@ -99,7 +107,7 @@ class Tonight:
         """Train, or go on; what a killed attempt made of other data, settings or versions is begun afresh."""
         if folder.exists() and not self._goes_on(folder, spec):
             shutil.rmtree(folder)
-        return train_run(self.engine, self.data, spec, folder, None, self.listen, starts)
+        return train_two(self.engine, self.data, spec, folder, None, self.listen, starts)
 
     def _goes_on(self, folder: Path, spec: PathSpec) -> bool:
         try:
@@ -153,7 +161,7 @@ def reference_of(store: Store) -> tuple[str | None, list[str]]:
 
 def _usable(store: Store, name: str) -> None:
     """Read what a night needs of a run, or raise RunError."""
-    open_run(store.runs / name).best.model.w()
+    open_path(store.runs / name).best.model.w()
 
 
 def _nearest(old: Run | None, grid: tuple[float, ...] | None) -> list[StepView]:

@@ -36,6 +36,7 @@ def gather(
     The rows' lengths, and whether values need 64 bits, come from a first look at the data unless they are given. Then
     the result is sized exactly and filled in place: this process reads the shards itself, wherever passes run.
     """
+    data.expect_two_classes("gathering rows with their signs")
     if selected.shape != (data.n_rows,) or selected.dtype != np.bool_:
         raise ValueError(f"the mask must be boolean with {data.n_rows} entries")
     shards = [s for s in data.shards if selected[s.first_row : s.first_row + s.n_rows].any()]

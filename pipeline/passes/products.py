@@ -22,6 +22,7 @@ MOST_VECTORS = 3  # that a pass multiplies: what is cut for so many is cut alike
 
 def margins(engine: Engine, data: Dataset, w: np.ndarray) -> np.ndarray:
     """Return f_i = z_i . w for all rows, in row order."""
+    data.expect_two_classes("a margin y_i (x_i . w)")
     if w.shape != (data.n_features,):
         raise ValueError(f"w has shape {w.shape}, but the data have {data.n_features} features")
     f = np.empty(data.n_rows)

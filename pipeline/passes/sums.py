@@ -24,6 +24,7 @@ def row_sum(engine: Engine, data: Dataset, coefficients: np.ndarray) -> np.ndarr
 
 def cost_sum(engine: Engine, data: Dataset) -> np.ndarray:
     """Return sum_i c_i z_i, dense; the shards' sums stay sparse until the end."""
+    data.expect_two_classes("a sum of y_i x_i")
     total = engine.reduce(_shard_cost_sum, data.shards, _add_all)
     return total.dense()
 

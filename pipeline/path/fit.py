@@ -1,12 +1,11 @@
-"""The path as a function: ``pipeline.fit_path``."""
+"""The path as a function, and the right C: ``pipeline.fit_path`` and ``pipeline.tune``."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,21 @@ from pipeline.budget import default_budget
 from pipeline.data.dataset import Dataset
 from pipeline.data.inputs import open_dataset
 from pipeline.engine.engine import Engine
+from pipeline.errors import SpecError
 from pipeline.events import Listener, silent
 from pipeline.files import local, remove_folder
+from pipeline.path.class_weights import settled_for_two
+from pipeline.path.classes import train_classes
 from pipeline.path.folds import cross_validate
 from pipeline.path.gamma import asked_kernel, check_references
 from pipeline.path.path import run_path
+from pipeline.path.tune import tune_run
+from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.directory import Run, StepView, stored_spec
 from pipeline.sizes import bytes_of
-from pipeline.spec import PathSpec
+from pipeline.spec import PATIENCE, ClassWeight, PathSpec
+
+AnyStep = StepView | ClassesStep
 
 
 def fit_path(  # noqa: PLR0913 - all but one are keywords
@@ -29,7 +35,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     *,
     out: str | Path | None = None,
     validation: Dataset | str | Path | None = None,
-    reference: StepView | Sequence[StepView] | None = None,
+    reference: AnyStep | Sequence[AnyStep] | None = None,
     c_max: float = PathSpec.c_max,
     epsilon: float = PathSpec.epsilon,
     grid: Sequence[float] | None = PathSpec.grid,
@@ -38,7 +44,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     rule: str = PathSpec.rule,
     solver: str = PathSpec.solver,
     memory: int | str | None = None,
-    class_weight: tuple[float, float] | str | None = PathSpec.class_weight,
+    class_weight: ClassWeight | Mapping[str, float] = PathSpec.class_weight,
     holdout: float = PathSpec.holdout,
     fold: tuple[int, int] | None = PathSpec.fold,
     cv: int = PathSpec.cv,
@@ -54,8 +60,8 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     workers: int | None = None,
     solve_on: str = "client",
     listen: Listener = silent,
-) -> Run:
-    """Train a certified SVM at every C of the path.
+) -> Run | ClassesRun:
+    """Train a certified SVM at every C of the path; where the data have several classes, one for each of them.
 
     ``data``           a data set, or what ``open_dataset`` opens
     ``out``            the run directory; a run there that was interrupted is continued. Without it the models live as
@@ -70,7 +76,8 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     ``rule``           the screening rule: it, bt1, bt2, gap or none
     ``solver``         auto, dcd, newton or liblinear; of a kernel auto, projected, newton or libsvm
     ``memory``         bytes, or a text such as "2GB"; by default what the run in ``out`` had, or half of the machine's
-    ``class_weight``   "balanced", or what to multiply the costs of negative and positive rows by
+    ``class_weight``   "balanced", or what to multiply the costs of negative and positive rows by, or of rows by their
+                       label: {"spam": 2}
     ``holdout``        the share of the rows to leave out of training, and to score every model on
     ``fold``           (k, K): leave out part k of K instead
     ``cv``             K: train K such folds beside the run, and score by them
@@ -93,7 +100,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     source = data if isinstance(data, Dataset) else open_dataset(data)
     judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
     budget = budget_for(here) if memory is None else bytes_of(memory)
-    references = (reference,) if isinstance(reference, StepView) else tuple(reference or ())
+    references = (reference,) if isinstance(reference, StepView | ClassesStep) else tuple(reference or ())
     shape = asked_kernel(kernel, gamma, references)
     spec = PathSpec(
         c_max=c_max,
@@ -104,7 +111,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         rule=rule,
         solver=solver,
         memory=budget,
-        class_weight=class_weight,
+        class_weight=class_weight,  # type: ignore[arg-type]  # nor is a mapping kept as one
         holdout=holdout,
         fold=fold,
         cv=cv,
@@ -116,18 +123,84 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         seed=seed,
         **shape.provisional,
     )
-    folder = here or Path(tempfile.mkdtemp(prefix="svmsieve-"))
+    with Engine(scheduler, workers, solve_on) as engine:
+        settled = shape.settled(spec, engine, source)
+        return _kept(here, lambda folder: train_run(engine, source, settled, folder, judge, listen, references))
+
+
+def tune(  # noqa: PLR0913 - all but one are keywords
+    data: Dataset | str | Path,
+    *,
+    out: str | Path | None = None,
+    cv: int = 5,
+    holdout: float = 0.0,
+    metric: str = PathSpec.select,
+    select: str = "best",
+    patience: int = PATIENCE,
+    c_max: float | None = None,
+    seed: int = PathSpec.seed,
+    calibration: str | None = "sigmoid",
+    tol: float = PathSpec.tol,
+    rule: str = PathSpec.rule,
+    solver: str = PathSpec.solver,
+    memory: int | str | None = None,
+    class_weight: ClassWeight | Mapping[str, float] = PathSpec.class_weight,
+    kernel: str | None = None,
+    gamma: float | str | None = None,
+    scheduler: str = "threads",
+    workers: int | None = None,
+    solve_on: str = "client",
+    listen: Listener = silent,
+) -> Run | ClassesRun:
+    """Find the C that predicts best, and train a certified SVM at it on all rows.
+
+    ``data``           a data set, or what ``open_dataset`` opens
+    ``out``            the run directory; one that was interrupted goes on. Without it the model lives as the run does
+    ``cv``             in how many folds every C is scored: stratified, by what is in the rows, the same tomorrow
+    ``holdout``        score on this share of the rows instead, once
+    ``metric``         what is to be good: accuracy, balanced_accuracy, auc, f1 or log_loss
+    ``select``         "best", or "1se": the smallest C within one standard error of the best
+    ``patience``       stop when so many values of C in a row score no better
+    ``c_max``          no C above this
+    ``seed``           another one makes other folds
+    ``calibration``    what makes probabilities of scores: "sigmoid", "isotonic" or None
+
+    All else is as in ``fit_path``. The run has the model at the chosen C as its only step, and the curve in its header:
+    ``cv_c``, ``cv_scores``, ``cv_se``, ``c_best``, ``c_1se``, ``calibration``.
+    """
+    here = None if out is None else local(out)
+    source = data if isinstance(data, Dataset) else open_dataset(data)
+    shape = asked_kernel(kernel, gamma, ())
+    spec = PathSpec(
+        tol=tol,
+        rule=rule,
+        solver=solver,
+        memory=budget_for(here) if memory is None else bytes_of(memory),
+        class_weight=class_weight,  # type: ignore[arg-type]  # nor is a mapping kept as one
+        holdout=holdout,
+        cv=0 if holdout else cv,
+        select=metric,
+        patience=patience,
+        stratified=True,
+        seed=seed,
+        **shape.provisional,
+    )
+    with Engine(scheduler, workers, solve_on) as engine:
+        settled = shape.settled(spec, engine, source)
+        return _kept(here, lambda folder: tune_run(engine, source, settled, folder, listen, select, calibration, c_max))
+
+
+def _kept(out: Path | None, train: Callable[[Path], Run | ClassesRun]) -> Run | ClassesRun:
+    """Train into ``out``; without one into a folder that lives as long as any step of the run."""
+    if out is not None:
+        return train(out)
+    folder = Path(tempfile.mkdtemp(prefix="svmsieve-"))
     try:
-        with Engine(scheduler, workers, solve_on) as engine:
-            run = train_run(engine, source, shape.settled(spec, engine, source), folder, judge, listen, references)
+        run = train(folder)
     except BaseException:
-        if here is None:
-            remove_folder(folder)
+        remove_folder(folder)
         raise
-    if here is None:
-        home = _Temporary(folder)
-        return replace(run, steps=[replace(step, home=home) for step in run.steps])
-    return run
+    return run.kept_by(_Temporary(folder))
 
 
 class _Temporary:
@@ -150,12 +223,32 @@ def train_run(
     out: Path,
     validation: Dataset | None = None,
     listen: Listener = silent,
-    references: Sequence[StepView] = (),
+    references: Sequence[AnyStep] = (),
+) -> Run | ClassesRun:
+    """Train the path, of each class where there are several, and its folds if cross-validation was asked for."""
+    if data.classes:
+        return train_classes(engine, data, spec, out, validation, listen, references)  # type: ignore[arg-type]
+    return train_two(engine, data, spec, out, validation, listen, references)
+
+
+def train_two(
+    engine: Engine,
+    data: Dataset,
+    spec: PathSpec,
+    out: Path,
+    validation: Dataset | None = None,
+    listen: Listener = silent,
+    references: Sequence[AnyStep] = (),
 ) -> Run:
-    """Train the path, and its folds if cross-validation was asked for."""
-    check_references(spec, references)
+    """Train the path of two classes, and its folds if cross-validation was asked for."""
+    data.expect_two_classes("this")
+    starts = [step for step in references if isinstance(step, StepView)]
+    if len(starts) < len(references):
+        raise SpecError("the reference is a model of several classes, and the data have two; give a run of those")
+    spec = settled_for_two(data, spec)
+    check_references(spec, starts)
     train = cross_validate if spec.cv else run_path
-    return train(engine, data, spec, out, validation, listen, references)
+    return train(engine, data, spec, out, validation, listen, starts)
 
 
 def budget_for(out: str | Path | None) -> int:

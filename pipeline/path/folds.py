@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,11 @@ from pipeline.maths.eps_grid import check_grid
 from pipeline.maths.score import best, mean_scores
 from pipeline.path.batch import Problem, run_together
 from pipeline.path.path import begin_path, run_path, versions
-from pipeline.runs.directory import FOLDS, HEADER, Run, StepView, open_run
+from pipeline.runs.directory import FOLDS, HEADER, Run, StepView, open_path
 from pipeline.runs.records import Scores
 from pipeline.runs.writer import alone_in, changed_versions
 from pipeline.spec import PathSpec
-from pipeline.working.split import fold_of, seeded
+from pipeline.working.split import Split, split_keys, split_of
 
 
 def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
@@ -37,11 +38,12 @@ def check_folds(engine: Engine, data: Dataset, spec: PathSpec) -> None:
     cure = "use fewer folds"
     if spec.cv > data.n_rows:
         raise DataError(f"{data.n_rows:,} rows cannot be cut into {spec.cv:,} folds; {cure}", path=data.path)
-    if spec.stratified:
+    if spec.stratified and data.group is None:
         _check_different_rows(engine, data, spec.cv)
         return
+    split = _split_of_groups(engine, data, spec) if spec.stratified else Split(replace(spec, fold=(0, spec.cv)))
     counts = np.zeros((2, spec.cv), np.int64)  # negative and positive rows of each fold
-    for part in engine.stream(_fold_counts, data.shards, spec.cv, spec.seed):
+    for part in engine.stream(_fold_counts, data.shards, split):
         counts += part
     for k, (negative, positive) in enumerate(counts.T):
         where = f"fold {k + 1} of {spec.cv} (rows are assigned by what is in them)"
@@ -69,9 +71,24 @@ def _different_rows(shard: Shard, most: int) -> list[np.ndarray]:
     return [np.unique(hashes[rows.labels == y])[:most] for y in (-1, 1)]
 
 
-def _fold_counts(shard: Shard, folds: int, seed: int) -> np.ndarray:
-    rows = shard.load()
-    fold = fold_of(seeded(row_hashes(rows), seed), folds)
+def _split_of_groups(engine: Engine, data: Dataset, spec: PathSpec) -> Split:
+    """Return stratified folds of groups, which are few beside the rows: each is known by its hash and its size."""
+    groups, sizes = np.empty(0, np.uint64), np.empty(0, np.int64)
+    for some, counts in engine.stream(_group_sizes, data.shards, spec.seed):
+        groups, place = np.unique(np.concatenate([groups, some]), return_inverse=True)
+        sizes = np.bincount(place, np.concatenate([sizes, counts]), groups.size).astype(np.int64)
+    rows, one_class = np.repeat(groups, sizes), np.zeros(sizes.sum(), np.int8)
+    folds = replace(spec, fold=(0, spec.cv))
+    return split_of(folds, rows, one_class, partial(np.empty, rows.size), [slice(0, rows.size)])
+
+
+def _group_sizes(shard: Shard, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.unique(split_keys(shard.load(), seed)[0], return_counts=True)
+
+
+def _fold_counts(shard: Shard, split: Split) -> np.ndarray:
+    rows, folds = shard.load(), split.parts
+    fold = split.part_of(*split_keys(rows, split.spec.seed))
     return np.stack([np.bincount(fold[rows.labels == y], minlength=folds) for y in (-1, 1)])
 
 
@@ -128,7 +145,7 @@ def _scored(run: Run, folds: Sequence[Run], listen: Listener) -> Run:
     if header != run.header:
         with alone_in(run.path):
             write_json(run.path / HEADER, header.to_json())
-    return open_run(run.path)
+    return open_path(run.path)
 
 
 def _mention_what_is_not_defined(found: list[list[Scores]], select: str, listen: Listener) -> None:

@@ -36,12 +36,11 @@ from pipeline.path.spaces import make_space, projected
 from pipeline.path.starts import Starts
 from pipeline.path.step import Start, Step, Stepper
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
-from pipeline.runs.directory import Run, StepView, open_run
+from pipeline.runs.directory import Run, StepView, open_path
 from pipeline.runs.records import RunHeader, Scores, StepRecord
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.scoring.linear_model import trained_on
-from pipeline.scoring.seen import rows_seen
-from pipeline.scoring.watch import Watch
+from pipeline.scoring.seen import seen_by
 from pipeline.spec import PathSpec
 from pipeline.working.state import RowState, collect
 
@@ -65,7 +64,9 @@ def run_path(
     """
     projection = projected(engine, data, spec, memory)
     about = _about(data, validation, references)
+    data.expect_two_classes("a path")
     if validation is not None:
+        validation.expect_two_classes("a run of two classes")
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
     with writing(out, spec, about, versions()) as writer:
         if writer.header.is_finished:
@@ -73,7 +74,7 @@ def run_path(
         else:
             with MemoryMeter() as meter, one_thread():
                 PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter, inner)
-    return open_run(out)
+    return open_path(out)
 
 
 def begin_path(
@@ -188,11 +189,8 @@ class PathRun:
         other = self.validation
         if other is None:
             return
-        watch = None if trained is None else Watch(trained)
-        if watch is not None:
-            model = trained_on(self.data, self.writer.folder, 0.0, np.zeros(self.data.n_features))
-            watch.count(self.engine, other, model.places_on(other, silent))
-        if said := rows_seen(self.writer.header.data, other, watch).said(self.spec):
+        model = trained_on(self.data, self.writer.folder, 0.0, np.zeros(self.data.n_features))
+        if said := seen_by(self.engine, self.writer.header.data, model, other, trained).said(self.spec):
             self.listen(Note(f"{other.path}: {said}"))
 
     def _walk(self) -> None:

@@ -33,7 +33,7 @@ from pipeline.path.batch import Problem, run_together
 from pipeline.path.folds import check_folds
 from pipeline.path.path import run_path
 from pipeline.path.spaces import make_space, projected
-from pipeline.runs.directory import HEADER, SEARCH, Run, StepView, open_run, stored_spec
+from pipeline.runs.directory import HEADER, SEARCH, Run, StepView, open_path, stored_spec
 from pipeline.runs.records import Scores
 from pipeline.runs.writer import alone_in
 from pipeline.scoring.models import model_of
@@ -107,7 +107,7 @@ def fine_grid(c: float, coarse: Sequence[float]) -> list[float]:
     return [fine for fine in (lattice(k + more, FINE) for more in AROUND) if fine > coarse[0]]
 
 
-def tune(
+def tune_run(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
@@ -126,7 +126,7 @@ def tune(
         check_folds(engine, data, spec)
     told = _Told(listen, spec)
     search = _Search(engine, data, spec, out, told.search)
-    coarse = search.begun or coarse_grid(_first_c(engine, data, spec), c_max)
+    coarse = search.begun or coarse_grid(first_c(engine, data, spec), c_max)
     rough = search.runs("coarse", coarse, spec.patience, [()] * search.folds)
     curve = Curve.of([[run] for run in rough], spec.select)
     if curve.best is None:
@@ -176,7 +176,8 @@ class _Search:
         return run_together(self.engine, problems, self.listen)
 
 
-def _first_c(engine: Engine, data: Dataset, spec: PathSpec) -> float:
+def first_c(engine: Engine, data: Dataset, spec: PathSpec) -> float:
+    """Return where the C begin that are worth a try."""
     if spec.kernel != "linear":
         return FIRST_OF_KERNEL
     projection = projected(engine, data, spec)
@@ -208,7 +209,7 @@ def _told(run: Run, curve: Curve, calibration: Calibration | None) -> Run:
     if header != run.header:
         with alone_in(run.path):
             write_json(run.path / HEADER, header.to_json())
-    return open_run(run.path)
+    return open_path(run.path)
 
 
 def _calibrated(

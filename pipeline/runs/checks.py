@@ -71,6 +71,15 @@ def _are_scores(x: Any) -> bool:
     return all(name in x and _is_score(x[name]) for name in SCORES if name != LOG_LOSS)
 
 
+def _are_class_scores(x: Any) -> bool:
+    """Tell scores of several classes, which need not have every name."""
+    return isinstance(x, dict) and all(name in SCORES and _is_loss(value) for name, value in x.items())
+
+
+def _are_classes(x: Any) -> bool:
+    return _are_names(x) and len(x) > 2 and len(set(x)) == len(x)
+
+
 def _or_none(check: Check) -> Check:
     return lambda x: x is None or check(x)
 
@@ -134,6 +143,11 @@ HEADER: dict[str, Check] = {
     **dict.fromkeys(("chain", "seal"), _or_none(_is_text)),
     "sketch": _or_none(_is_sketch),
 }
+CLASSES: dict[str, Check] = HEADER | {
+    "class_weights": _or_none(_each(_is_positive)),
+    "scores": _or_none(_each(_are_class_scores)),
+    **dict.fromkeys(("cv_scores", "cv_se"), _or_none(_each(_are_class_scores))),
+}
 DATA: dict[str, Check] = {
     "path": _is_text,
     "fingerprint": _is_text,
@@ -176,6 +190,24 @@ def check_header(header: dict[str, Any]) -> None:
     for name in ("n_steps", "seconds") if header["status"] == "finished" else ():
         if header.get(name) is None:
             raise ValueError(f"it does not say its {name}")
+
+
+def check_classes(header: dict[str, Any]) -> None:
+    """Check the run.json of a run of several classes, once its format and version are known to be ours."""
+    PathSpec.from_json(header["spec"])
+    _check(header, CLASSES, NEEDED["header"])
+    if not isinstance(header["data"], dict):
+        raise ValueError("data is not an object")
+    data = {name: check for name, check in DATA.items() if name != "labels"} | {"classes": _are_classes}
+    _check(header["data"], data, ("path", "fingerprint", "rows", "features", "bias", "classes"))
+    if header.get("classes") != header["data"]["classes"]:
+        raise ValueError("its classes are not those of its data")
+    weights, count = header.get("class_weights"), len(header["data"]["classes"])
+    if weights is not None and len(weights) != count:
+        raise ValueError(f"it has {len(weights)} class_weights for {count} classes")
+    scores, steps = header.get("scores"), header.get("n_steps")
+    if header["status"] == "finished" and (steps is None or (scores is not None and len(scores) != steps)):
+        raise ValueError("it does not say its n_steps, or has other scores than steps")
 
 
 def check_step(facts: Any, number: int, c_before: float) -> None:

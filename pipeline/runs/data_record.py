@@ -51,6 +51,8 @@ class DataRecord:
     """The fingerprint of the validation data."""
     reference: tuple[ReferenceRecord, ...] = ()
     """The models of other runs that steps could start from."""
+    classes: tuple[str, ...] = ()
+    """The names of three classes or more; then no label is negative or positive."""
 
     @classmethod
     def of(
@@ -72,33 +74,37 @@ class DataRecord:
             shards=tuple((shard.digest, shard.n_rows) for shard in data.shards),
             validation=None if validation is None else validation.fingerprint,
             reference=reference,
+            classes=data.classes,
         )
 
     @classmethod
     def from_json(cls, item: dict[str, Any]) -> DataRecord:
         """Read what has been checked."""
-        negative, positive = (tuple(item["labels"][side]) for side in ("negative", "positive"))
+        labels = item.get("labels") or {}
+        negative, positive = (tuple(labels.get(side, ())) for side in ("negative", "positive"))
         others = item.get("reference") or ()
         return cls(
             **{name: item[name] for name in ("path", "fingerprint", "rows", "features", "bias")},
             nnz=item.get("nnz"),
             negative=negative,
             positive=positive,
-            one_against_rest=bool(item["labels"].get("one_against_rest", len(negative) > 1)),
+            one_against_rest=bool(labels.get("one_against_rest", len(negative) > 1)),
             columns=None if item.get("columns") is None else tuple(item["columns"]),
             says_columns="columns" in item,
             index_base=item.get("index_base"),
             shards=tuple((digest, rows) for digest, rows in item.get("shards") or ()),
             validation=item.get("validation"),
             reference=tuple(ReferenceRecord(r["c"], r.get("fingerprint"), r.get("model")) for r in others),
+            classes=tuple(item.get("classes") or ()),
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return what a new run.json says of the data."""
         names = ("path", "fingerprint", "rows", "features", "nnz", "bias", "index_base", "validation")
-        labels = {"negative": list(self.negative), "positive": list(self.positive)}
+        sides = {"negative": list(self.negative), "positive": list(self.positive)}
+        labels = {"labels": {**sides, "one_against_rest": self.one_against_rest}}
         return {name: getattr(self, name) for name in names} | {
-            "labels": {**labels, "one_against_rest": self.one_against_rest},
+            **({"classes": list(self.classes)} if self.classes else labels),
             "columns": None if self.columns is None else list(self.columns),
             "shards": [list(shard) for shard in self.shards],
             "reference": [vars(each) for each in self.reference],

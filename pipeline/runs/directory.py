@@ -7,6 +7,7 @@ models/NNNNNN.npz
 trained_rows.npy
                 hashes of the rows that were trained on, the smallest ones (see ``sketch_file``)
 
+A run of several classes (``classes``) has such directories in it, one a class, and a run.json of its own.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,14 +26,28 @@ from pipeline.events import Listener, Note, silent
 from pipeline.files import one_line
 from pipeline.maths.calibration import Calibration
 from pipeline.maths.score import best
-from pipeline.runs.checks import check_place, check_step, read_json
+from pipeline.runs.checks import check_classes, check_header, check_place, check_step, read_json
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.model_file import StoredModel
-from pipeline.runs.records import FORMAT, READABLE, RunHeader, Scores, StepRecord, step_fields
+from pipeline.runs.records import (
+    CLASSES_FORMAT,
+    CLASSES_READABLE,
+    FORMAT,
+    READABLE,
+    RunHeader,
+    Scores,
+    StepRecord,
+    step_fields,
+)
 from pipeline.spec import PathSpec
+
+if TYPE_CHECKING:
+    from pipeline.runs.classes import ClassesRun
 
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 FOLDS, SEARCH = "folds", "search"  # runs of a cross-validation, numbered; runs that a C was chosen by
+PARTS = "classes"  # runs of classes against the rest, by their codes
+KINDS_OF_RUNS = {shown(FORMAT): (READABLE, check_header), shown(CLASSES_FORMAT): (CLASSES_READABLE, check_classes)}
 MOST_C_SHOWN = 8
 
 
@@ -98,21 +113,35 @@ class StepView(StepRecord):
         return f"<step {self.step}: C = {self.c:g}, relative gap {self.relative_gap:.1e}>"
 
 
-@dataclass(frozen=True)
-class Run:
-    """A run directory as it is on disk."""
+class AtC(Protocol):
+    """What is there for one C: a step, or those of several classes."""
+
+    @property
+    def step(self) -> int: ...  # noqa: D102
+    @property
+    def c(self) -> float: ...  # noqa: D102
+    @property
+    def scores(self) -> Scores | None: ...  # noqa: D102
+
+
+S = TypeVar("S", bound=AtC)
+
+
+class RunOf(Generic[S]):
+    """A run directory as it is on disk, and how a model of it is chosen."""
 
     path: Path
     """The run directory."""
-    header: RunHeader
+    header: Any
     """What run.json says."""
-    steps: list[StepView]
+    steps: list[S]
     """The finished steps, by ascending C."""
 
     @property
     def spec(self) -> PathSpec:
         """The settings."""
-        return self.header.spec
+        found: PathSpec = self.header.spec
+        return found
 
     @property
     def is_finished(self) -> bool:
@@ -134,7 +163,7 @@ class Run:
         return 0 if count == 1 and self.header.is_finished else best(self.scores[:count], self.spec.select)
 
     @property
-    def best(self) -> StepView:
+    def best(self) -> S:
         """The step with the best score (in a run that is not finished, so far), or the only step; else RunError."""
         self._check_steps()
         if self.spec.cv and self.header.cv_scores is None:
@@ -156,7 +185,7 @@ class Run:
             raise RunError(f"{self.path}: {problem}; name that C")
         return found
 
-    def at(self, c: float | None, listen: Listener = silent) -> StepView:
+    def at(self, c: float | None, listen: Listener = silent) -> S:
         """Return the step with this C, or the best one.
 
         A C as tables and lists show it, in four digits or six, is that of the step shown so. Any other between two
@@ -194,6 +223,19 @@ class Run:
             raise RunError(f"{self.path}: has {count} steps of {said}; run the same svmsieve path again")
 
 
+@dataclass(frozen=True)
+class Run(RunOf[StepView]):
+    """The run directory of one path."""
+
+    path: Path
+    header: RunHeader
+    steps: list[StepView]
+
+    def kept_by(self, home: object) -> Run:
+        """Return it with steps that keep a temporary folder's owner alive."""
+        return replace(self, steps=[replace(step, home=home) for step in self.steps])
+
+
 def _is_shown_as(exact: float, c: float) -> bool:
     return abs(exact - c) <= 1e-12 * c or c in (float(f"{exact:.6g}"), float(f"{exact:.4g}"))
 
@@ -202,11 +244,19 @@ def stored_spec(path: str | Path) -> PathSpec | None:
     """Return the settings of a run directory, whatever state its steps are in; None if there is no run yet."""
     folder = Path(path)
     with io_errors(folder):
-        return read_header(folder).spec if (folder / HEADER).is_file() else None
+        return PathSpec.from_json(read_item(folder)["spec"]) if (folder / HEADER).is_file() else None
 
 
-def open_run(path: str | Path) -> Run:
-    """Read a run directory; what is not one is an error of one line.
+def open_run(path: str | Path) -> Run | ClassesRun:
+    """Read a run directory, of one path or of several classes; what is not one is an error of one line."""
+    from pipeline.runs.classes import open_classes  # noqa: PLC0415 - which is made of runs
+
+    folder = followed(path)
+    return open_classes(folder) if read_item(folder)["format"] == CLASSES_FORMAT else open_path(folder)
+
+
+def open_path(path: str | Path) -> Run:
+    """Read the run directory of one path; what is not one is an error of one line.
 
     A link such as a nightly store's ``current`` is followed once: when it moves on, this run stays the one it was.
     """
@@ -238,16 +288,27 @@ def model_name(step: int) -> str:
 
 
 def read_header(folder: Path) -> RunHeader:
-    """Read and check run.json."""
+    """Read and check run.json of the run of one path."""
+    item = read_item(folder)
+    if item["format"] == CLASSES_FORMAT:
+        part = folder / PARTS / "0"
+        raise RunError(f"{folder}: is a run of several classes, and one of two is needed; name one of them, as {part}")
+    return RunHeader.from_json(item)
+
+
+def read_item(folder: Path) -> dict[str, Any]:
+    """Read and check run.json, of one path or of several classes."""
     path = folder / HEADER
     afresh = f"remove {folder} to start afresh"
     try:
         if path.exists() and not path.is_file():
             raise RunError(f"{path}: is not a file; {afresh}")
         item = read_json(path.read_text(encoding="utf-8"))
-        if item["format"] != FORMAT or item["version"] not in READABLE:
+        readable, check = KINDS_OF_RUNS.get(shown(item["format"]), ((), check_header))
+        if item["version"] not in readable:
             raise RunError(f"{path}: not a run of this svmsieve (version {shown(item['version'])}); {afresh}")
-        return RunHeader.from_json(item)
+        check(item)
+        return dict(item)
     except FileNotFoundError as error:
         raise RunError(f"{folder}: no run.json: not a run directory; train with svmsieve path first") from error
     except OSError as error:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.runs.records import RunHeader, StepRecord, step_fields
 from pipeline.runs.sketch_file import SketchRecord, write_sketch
 from pipeline.spec import PathSpec
+
+if TYPE_CHECKING:
+    from pipeline.runs.classes import ClassesHeader
 
 SECONDS_BETWEEN_SYNCS = 0.5  # the steps of so long are what a power cut may cost
 
@@ -111,7 +114,8 @@ def writing(path: str | Path, spec: PathSpec, data: DataRecord, versions: dict[s
     """Open a run directory, new or to be continued, for the only writer."""
     folder = Path(path).resolve()
     with io_errors(folder):
-        _make(folder)
+        make(folder)
+        (folder / MODELS).mkdir(exist_ok=True)
     with alone_in(folder):
         header = _matching_header(folder, spec, data, versions)
         _remove_half_written(folder)
@@ -137,7 +141,7 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def _make(folder: Path) -> None:
+def make(folder: Path) -> None:
     """Make the directory, or accept one that is empty, a run, or what is left of one that had hardly begun.
 
     Steps without a run.json are none of those: nobody knows their settings.
@@ -153,16 +157,24 @@ def _make(folder: Path) -> None:
             raise RunError(f"{folder}: has lost its {HEADER}; remove {folder} to start afresh, or choose another --out")
         if names or ((folder / MODELS).exists() and any((folder / MODELS).iterdir())):
             raise RunError(f"{folder}: exists and is not a run; choose another --out")
-    (folder / MODELS).mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _matching_header(folder: Path, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
-    afresh = f"remove {folder} to start afresh, or choose another --out"
     if not (folder / HEADER).is_file():
         header = RunHeader.begun(spec, data, versions)
         write_json(folder / HEADER, header.to_json())
         return header
     header = read_header(folder)
+    expect_same(folder, header, spec, data, versions)
+    return header
+
+
+def expect_same(
+    folder: Path, header: RunHeader | ClassesHeader, spec: PathSpec, data: DataRecord, versions: dict[str, str]
+) -> None:
+    """Raise RunError unless the run that is there is the one that is asked for."""
+    afresh = f"remove {folder} to start afresh, or choose another --out"
     if header.data.fingerprint != data.fingerprint:
         raise RunError(f"{folder}: was made from other data ({header.data.path}); {afresh}")
     renamed = _renamed(header.data, data)
@@ -176,7 +188,6 @@ def _matching_header(folder: Path, spec: PathSpec, data: DataRecord, versions: d
             raise RunError(f"{folder}: was made with other {what} data; {afresh}")
     if not header.is_finished:
         _expect_same_versions(folder, header, versions)
-    return header
 
 
 def _renamed(then: DataRecord, now: DataRecord) -> str:
@@ -187,11 +198,12 @@ def _renamed(then: DataRecord, now: DataRecord) -> str:
     for side, (old, new) in sides.items():
         if old != new:
             return f"{side} label {shown(', '.join(old))}, now {shown(', '.join(new))}"
-    pairs = zip(then.columns or (), now.columns or (), strict=False)  # either may have no names
-    return next((f"column {shown(old)}, now {shown(new)}" for old, new in pairs if old != new), "")
+    pairs = [("class", *both) for both in zip(then.classes, now.classes, strict=False)]
+    pairs += [("column", *both) for both in zip(then.columns or (), now.columns or (), strict=False)]  # may have none
+    return next((f"{what} {shown(one)}, now {shown(other)}" for what, one, other in pairs if one != other), "")
 
 
-def changed_versions(header: RunHeader, versions: dict[str, str]) -> str:
+def changed_versions(header: RunHeader | ClassesHeader, versions: dict[str, str]) -> str:
     """Say which versions that can change a run's bits are others than when it was begun; empty if there are none."""
     then = header.versions
     return ", ".join(
@@ -199,7 +211,7 @@ def changed_versions(header: RunHeader, versions: dict[str, str]) -> str:
     )
 
 
-def _expect_same_versions(folder: Path, header: RunHeader, versions: dict[str, str]) -> None:
+def _expect_same_versions(folder: Path, header: RunHeader | ClassesHeader, versions: dict[str, str]) -> None:
     other = changed_versions(header, versions)
     if other:
         cure = f"go on with those, remove {folder} to start afresh, or choose another --out"

@@ -53,15 +53,14 @@ class KernelModel(TrainedModel):
 
     def scoring_on(self, data: Dataset, listen: Listener) -> tuple[Callable[..., Scored], tuple[Any, ...]]:
         """Return the task that scores a shard of these data, and what it needs beside the shard."""
-        support, keep = self._on(data, listen)
+        support, keep = self.placed(data, self.places_on(data, listen))
         return _shard_scores, (support.kernel, keep, *support.arrays())
 
-    def _on(self, data: Dataset, listen: Listener) -> tuple[Support, np.ndarray]:
+    def placed(self, data: Dataset, places: np.ndarray) -> tuple[Support, np.ndarray]:
         """Return the support rows in the data's numbers, and which of the data's columns count.
 
-        Features that the data do not have get numbers beyond theirs.
+        ``places`` are the model's features that those of the data are; what the data do not have gets numbers beyond.
         """
-        places = self.places_on(data, listen)
         numbers = np.arange(data.n_features, data.n_features + self.known)
         theirs = np.flatnonzero((places != IGNORED) & (places < self.known))
         numbers[places[theirs]] = theirs

@@ -55,7 +55,10 @@ class LinearModel(TrainedModel):
 
     def weights_on(self, data: Dataset, listen: Listener = silent) -> np.ndarray:
         """Return the vector w with which x_i . w are the scores of these data, or say why there is none."""
-        places = self.places_on(data, listen)
+        return self.placed(self.places_on(data, listen))
+
+    def placed(self, places: np.ndarray) -> np.ndarray:
+        """Return that vector, given which of the model's features each feature of the data is."""
         weights = np.zeros(places.size)
         found = (places >= 0) & (places < self.known)
         weights[found] = self.weights[places[found]]
@@ -67,12 +70,15 @@ class LinearModel(TrainedModel):
 
     def block_scores(self, block: Block, rows: Rows) -> np.ndarray:
         """Return the scores of a block in the model's own numbers; ``rows`` are the same with the bias column."""
-        w, known = self.w, self.known
-        if block.largest >= known:  # a place of weight 0 for what no training row had, and the bias after it
-            placed = replace(block, indices=np.minimum(block.indices, np.int32(known)))
-            rows = join([Piece(placed, rows.labels, 0, block.n_rows)], self.bias, known + 1)
-            w = np.insert(w, known, 0.0)
-        return _scores(rows, w)
+        if block.largest < self.known:
+            return _scores(rows, self.w)
+        return _scores(with_others(block, rows, self.bias, self.known), np.insert(self.w, self.known, 0.0))
+
+
+def with_others(block: Block, rows: Rows, bias: float, known: int) -> Rows:
+    """Return rows with one place, of weight 0, for all that no training row had, and the bias after it."""
+    placed = replace(block, indices=np.minimum(block.indices, np.int32(known)))
+    return join([Piece(placed, rows.labels, 0, block.n_rows)], bias, known + 1)
 
 
 def _shard_scores(shard: Shard, w: np.ndarray) -> Scored:
@@ -81,7 +87,7 @@ def _shard_scores(shard: Shard, w: np.ndarray) -> Scored:
 
 
 def _scores(rows: Rows, w: np.ndarray) -> np.ndarray:
-    return csr.row_margins(rows.indptr, rows.indices, rows.values, np.ones_like(rows.labels), w)
+    return csr.row_margins(rows.indptr, rows.indices, rows.values, np.ones(rows.n_rows, np.int8), w)
 
 
 def trained_on(data: Dataset, run: Path, c: float, w: np.ndarray) -> LinearModel:

@@ -74,7 +74,7 @@ class TrainedModel:
         task, needed = self.scoring_on(data, listen)
         if watch is None:
             return engine.stream(task, data.shards, *needed)
-        return watch.over(engine, data, self.places_on(data, silent), task, needed)
+        return watch.over(engine, data.shards, self.places_on(data, silent), task, needed)
 
     def places_on(self, data: Dataset, listen: Listener) -> np.ndarray:
         """Return which of the model's features each feature of the data is, the bias column left out, or say why not.

@@ -7,6 +7,7 @@ says that they were, or where the user says that they are now. They must have th
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pipeline.data.dataset import Dataset, names_of
 from pipeline.data.ingest.ingest import IngestSpec
@@ -18,12 +19,42 @@ from pipeline.errors import DatasetError, RunError, SieveError
 from pipeline.events import Listener, silent
 from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import gather
+from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import Run, StepView, open_run
+from pipeline.runs.directory import HEADER, Run, RunOf, StepView, open_path, read_item
+from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel, support_of
 from pipeline.scoring.linear_model import LinearModel
 
 Model = LinearModel | KernelModel
+AnyModel = Model | ClassesModel
+
+
+def any_model_of(
+    source: RunOf[Any] | StepView | ClassesStep,
+    c: float | None = None,
+    listen: Listener = silent,
+    training: Dataset | str | Path | None = None,
+) -> AnyModel:
+    """Return the model of a step, or of a run: its best step, or the step at ``c``; of two classes or several."""
+    if isinstance(source, ClassesRun):
+        return classes_model_of(source.path, source.at(c, listen), training, listen)
+    if isinstance(source, ClassesStep):
+        return classes_model_of(source.parts[0].model.path.parents[3], source, training, listen)
+    assert isinstance(source, Run | StepView)
+    return model_of(source, c, listen, training)
+
+
+def classes_model_of(
+    run: Path, step: ClassesStep, training: Dataset | str | Path | None, listen: Listener = silent
+) -> ClassesModel:
+    """Return the model of several classes at one C."""
+    views: list[Dataset | None] = [None] * len(step.parts)
+    if step.spec.gamma is not None:
+        data, weights = _training_data(run, step.header.data, training, listen), step.header.class_weights
+        views = [data.against_rest(k, weights) for k in range(len(step.parts))]
+    parts = [model_of(part, None, listen, view) for part, view in zip(step.parts, views, strict=True)]
+    return ClassesModel(run, step.step, step.c, tuple(parts), step.classes)
 
 
 def model_of(
@@ -37,7 +68,7 @@ def model_of(
     ``training`` names the training data of a kernel's model if they are no longer where they were.
     """
     if isinstance(source, StepView):
-        step, run = source, open_run(source.model.path.parents[1])
+        step, run = source, open_path(source.model.path.parents[1])
     else:
         step, run = source.at(c, listen), source
     about, gamma = run.header.data, run.spec.gamma
@@ -47,17 +78,16 @@ def model_of(
     names = (about.negative, about.positive, about.one_against_rest, columns, about.index_base)
     if gamma is None:
         return LinearModel(run.path, step.step, step.c, step.w, about.bias, *names)
-    data, alpha = _training_data(run, training, listen), step.alpha
+    data, alpha = _training_data(run.path, about, training, listen), step.alpha
     with Engine("threads") as engine:
         rows = gather(engine, data, alpha > 0.0)
     support = support_of(rows, alpha[rows.rows], Rbf(gamma, about.bias))
     return KernelModel(run.path, step.step, step.c, support, own, *names)
 
 
-def _training_data(run: Run, given: Dataset | str | Path | None, listen: Listener) -> Dataset:
+def _training_data(run: Path, about: DataRecord, given: Dataset | str | Path | None, listen: Listener) -> Dataset:
     """Open the data that a run was trained on, and make sure that it was these."""
-    about = run.header.data
-    cure = f"a kernel's model of {run.path} needs its training data; name them, or shards of them, with --training-data"
+    cure = f"a kernel's model of {run} needs its training data; name them, or shards of them, with --training-data"
     if isinstance(given, Dataset):
         data = given
     else:
@@ -66,10 +96,22 @@ def _training_data(run: Run, given: Dataset | str | Path | None, listen: Listene
             data = open_dataset(given or about.path, spec, listen, given=())
         except SieveError as error:
             raise RunError(f"{error}; {cure}") from error
+    if data.classes and not about.classes:
+        data = _against_rest(run, about, data)
     shape, said = (data.n_rows, data.n_features, data.bias), (about.rows, about.features, about.bias)
     if data.fingerprint != about.fingerprint or shape != said:
         raise RunError(f"{data.path}: has other rows than the run was trained on; {cure}")
     return data
+
+
+def _against_rest(run: Path, about: DataRecord, data: Dataset) -> Dataset:
+    """Return data of several classes as the run of one of them saw them, if they have it."""
+    if about.positive[0] not in data.classes:
+        return data
+    above, weights = run.parents[1], None
+    if (above / HEADER).is_file():
+        weights = read_item(above).get("class_weights")
+    return data.against_rest(data.classes.index(about.positive[0]), weights)
 
 
 def _columns(about: DataRecord) -> tuple[str, ...] | None:

@@ -24,13 +24,13 @@ from pipeline.data.inputs import refuse_other_formats, resolve
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import BlockTask, Source
 from pipeline.data.reading.block import Block
-from pipeline.data.reading.labels import KnownLabels
+from pipeline.data.reading.labels import KnownClasses, KnownLabels
 from pipeline.data.reading.layout import Layout, listed
 from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, join_digests
 from pipeline.errors import NoRowsError, SpecError
 from pipeline.events import Listener, Note, silent
 from pipeline.maths.row_sketch import RowSketch, Tally
-from pipeline.scoring.models import Model
+from pipeline.scoring.models import AnyModel
 from pipeline.scoring.watch import Watch, block_tally
 
 
@@ -42,14 +42,15 @@ class RowsToScore:
     """
 
     def __init__(
-        self, model: Model, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
+        self, model: AnyModel, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
     ) -> None:
         spec = spec or IngestSpec(bias=model.bias)
         self.model, self.path, self.listen = model, str(path), listen
         refuse_other_formats(self.path, spec)
         found, spec = resolve(self.path, spec, listen)
         model.check_bias(self.path, spec.bias)
-        self.labels = KnownLabels(model.labels, spec.positive)
+        known = model.labels
+        self.labels = KnownClasses(known.classes, spec.positive) if known.classes else KnownLabels(known, spec.positive)
         base = 1 if model.index_base is None else model.index_base
         rules = replace(spec.reading.rules, unlabelled=True)
         reading = replace(spec.options, rules=rules, text_base=base, wanted=model.columns)
@@ -63,6 +64,7 @@ class RowsToScore:
     def parts(self, watch: Watch | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield scores and signs (-1, +1, or 0 where the label says no class), part after part in row order.
 
+        By a model of several classes, a row has a score for each, and the code of a class (or ``UNKNOWN``) for a sign.
         ``watch`` is shown the rows.
         """
         self.read, self.largest, self.files = 0, -1, []
@@ -146,8 +148,8 @@ class _Part:
 class _Scorer:
     """Parses and scores blocks, wherever that is done."""
 
-    model: Model
-    labels: KnownLabels
+    model: AnyModel
+    labels: KnownLabels | KnownClasses
     sketch: RowSketch | None
 
     def of(self, task: BlockTask) -> Callable[[], tuple[Block, _Part]]:

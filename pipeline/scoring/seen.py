@@ -10,15 +10,20 @@ of how many. Runs of before there was a sketch know whole shards and files only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pipeline.data.dataset import Dataset
 from pipeline.data.shards.digest import lanes_of
 from pipeline.data.shards.sequence import DigestSequence
+from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
-from pipeline.events import Listener, Note
+from pipeline.events import Listener, Note, silent
+from pipeline.maths.row_sketch import RowSketch
+from pipeline.runs.classes import ClassesRun
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import Run
+from pipeline.runs.directory import RunOf
 from pipeline.runs.sketch_file import read_sketch
+from pipeline.scoring.model import TrainedModel
 from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.scoring.watch import Watch
 from pipeline.spec import PathSpec
@@ -58,13 +63,27 @@ def rows_seen(about: DataRecord, data: Dataset | RowsToScore, watch: Watch | Non
     return Seen(watch.tally.estimate, data.n_rows, watch.tally.is_exact, features=True)
 
 
-def watch_for(run: Run, listen: Listener) -> Watch | None:
-    """Return who knows the rows that a run was trained on; None, and a note, if that is damaged, None in older runs."""
-    record = run.header.sketch
+def seen_by(
+    engine: Engine, run: DataRecord, model: TrainedModel, validation: Dataset, sketch: RowSketch | None
+) -> Seen:
+    """Return how many rows of validation data, which ``model`` can score, a run is trained on."""
+    watch = None if sketch is None else Watch(sketch)
+    if watch is not None:
+        watch.count(engine, validation, model.places_on(validation, silent))
+    return rows_seen(run, validation, watch)
+
+
+def watch_for(run: RunOf[Any], listen: Listener) -> Watch | None:
+    """Return who knows the rows that a run was trained on; None, and a note, if that is damaged, None in older runs.
+
+    Of several classes the first one's run knows.
+    """
+    first = run.runs[0] if isinstance(run, ClassesRun) else run
+    record = first.header.sketch
     if record is None:
         return None
     try:
-        return Watch(read_sketch(run.path, record))
+        return Watch(read_sketch(first.path, record))
     except RunError as error:
         listen(Note(f"{error}; until then only whole files and shards that were trained on are known"))
         return None

@@ -6,7 +6,7 @@ does not know does not count, and neither does the bias. So a row is known with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from pipeline.data.shards.digest import feature_hashes, placed_hashes
 from pipeline.engine.engine import Engine
 from pipeline.maths.row_sketch import RowSketch, Tally
 
+Piece = tuple[Shard, int, int]  # of a shard the rows from one to another
+
 
 class Watch:
     """Counts the rows that it is shown; ``tally`` is what was found so far."""
@@ -25,20 +27,25 @@ class Watch:
         self.sketch, self.tally = sketch, Tally()
 
     def over(
-        self, engine: Engine, data: Dataset, places: np.ndarray, task: Callable[..., Any], needed: tuple[Any, ...]
+        self,
+        engine: Engine,
+        items: Sequence[Shard | Piece],
+        places: np.ndarray,
+        task: Callable[..., Any],
+        needed: tuple[Any, ...],
     ) -> Iterator[Any]:
-        """Yield task(shard, *needed) of all shards, and count their rows while they are read.
+        """Yield task(item, *needed) of all shards or pieces of them, and count their rows while they are read.
 
         ``places`` are the model's numbers of the data's features, those below 0 not known to it.
         """
         sketch = self.sketch.hashes, self.sketch.complete
-        for found, tally in engine.stream(_watched, data.shards, *sketch, places.astype(np.int64), task, *needed):
+        for found, tally in engine.stream(_watched, items, *sketch, places.astype(np.int64), task, *needed):
             self.tally += tally
             yield found
 
     def count(self, engine: Engine, data: Dataset, places: np.ndarray) -> None:
         """Count the rows of a data set."""
-        for _ in self.over(engine, data, places, _nothing, ()):
+        for _ in self.over(engine, data.shards, places, _nothing, ()):
             pass
 
 
@@ -48,12 +55,12 @@ def block_tally(block: Block, sketch: RowSketch) -> Tally:
 
 
 def _watched(
-    shard: Shard, hashes: np.ndarray, complete: bool, places: np.ndarray, task: Callable[..., Any], *needed: Any
+    item: Shard | Piece, hashes: np.ndarray, complete: bool, places: np.ndarray, task: Callable[..., Any], *needed: Any
 ) -> tuple[Any, Tally]:
-    rows = shard.load()
+    rows = item[0].load().part(*item[1:]) if isinstance(item, tuple) else item.load()
     found = placed_hashes((rows.indptr, rows.indices, rows.values), places)
-    return task(shard, *needed), RowSketch(hashes, complete).tally(found)
+    return task(item, *needed), RowSketch(hashes, complete).tally(found)
 
 
-def _nothing(_: Shard) -> None:
+def _nothing(_: Shard | Piece) -> None:
     """What there is to do beside counting."""

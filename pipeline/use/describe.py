@@ -15,7 +15,10 @@ QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 
 @dataclass(frozen=True)
 class Description:
-    """The numbers ``svmsieve datasets describe`` shows; quantiles are at ``QUANTILES``."""
+    """The numbers ``svmsieve datasets describe`` shows; quantiles are at ``QUANTILES``.
+
+    ``classes`` are rows by class where there are three or more, else empty; then nothing is positive or negative.
+    """
 
     path: str
     kind: str
@@ -27,6 +30,7 @@ class Description:
     negatives: int
     positive_labels: tuple[str, ...]
     negative_labels: tuple[str, ...]
+    classes: dict[str, int]
     bias: float
     cost_total: float
     cost_range: tuple[float, float]
@@ -47,7 +51,6 @@ class _Part:
 
     lengths: np.ndarray
     norms: np.ndarray
-    positives: int
     cost_total: float
     cost_low: float
     cost_high: float
@@ -64,10 +67,11 @@ def describe(engine: Engine, data: Dataset) -> Description:
         features=data.n_features,
         nnz=data.nnz,
         density=data.nnz / (data.n_rows * data.n_features),
-        positives=total.positives,
-        negatives=data.n_rows - total.positives,
+        positives=data.n_positive,
+        negatives=0 if data.classes else data.n_rows - data.n_positive,
         positive_labels=data.labels.positive,
         negative_labels=data.labels.negative,
+        classes=dict(zip(data.classes, data.class_counts, strict=True)),
         bias=data.bias,
         cost_total=total.cost_total,
         cost_range=(total.cost_low, total.cost_high),
@@ -82,16 +86,14 @@ def describe(engine: Engine, data: Dataset) -> Description:
 def _part(shard: Shard) -> _Part:
     rows = shard.load()
     costs = rows.costs
-    positives = int(np.count_nonzero(rows.labels == 1))
     totals = float(costs.sum()), float(costs.min()), float(costs.max())
-    return _Part(np.diff(rows.indptr), np.array(rows.norms), positives, *totals)
+    return _Part(np.diff(rows.indptr), np.array(rows.norms), *totals)
 
 
 def _merge(parts: Sequence[_Part]) -> _Part:
     return _Part(
         np.concatenate([p.lengths for p in parts]),
         np.concatenate([p.norms for p in parts]),
-        sum(p.positives for p in parts),
         sum(p.cost_total for p in parts),
         min(p.cost_low for p in parts),
         max(p.cost_high for p in parts),

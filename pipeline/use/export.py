@@ -1,7 +1,8 @@
 """A model for other programs: LIBLINEAR's or LIBSVM's text, arrays for scikit-learn, plain arrays. No pickle anywhere.
 
 LIBLINEAR's ``-B`` is our bias column: a last feature of constant value B. It reads a negative B as none; where ours is
-negative, both it and its weight change sign. The first of its two labels is the positive class. Where the features have
+negative, both it and its weight change sign. The first of its two labels is the positive class; several classes have a
+column of weights each. Where the features have
 names, scikit-learn gets them, and refuses a frame whose columns are others or stand in another order. What a kernel's
 model becomes is in ``export_kernel``.
 """
@@ -18,23 +19,35 @@ import numpy as np
 from pipeline.errors import RunError
 from pipeline.events import Listener, silent
 from pipeline.files import replacing
+from pipeline.runs.directory import PARTS
+from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel
 from pipeline.scoring.linear_model import LinearModel
-from pipeline.scoring.models import Model
+from pipeline.scoring.models import AnyModel
+from pipeline.use.export_classes import CLASSES_WRITERS, write_liblinear
 from pipeline.use.export_kernel import KERNEL_WRITERS, rbf_classifier
 from pipeline.use.export_names import classes_of, columns_as, integers_of
 
-CHUNK = 1 << 16
 
-
-def export(model: Model, out: Path, kind: str, listen: Listener = silent) -> None:
+def export(model: AnyModel, out: Path, kind: str, listen: Listener = silent) -> None:
     """Write a model as ``kind``: liblinear or libsvm, sklearn or npz."""
-    writers: dict[str, Callable[..., None]] = KERNEL_WRITERS if isinstance(model, KernelModel) else WRITERS
+    what, writers = _writers(model)
     if kind not in writers:
-        what = "a kernel's" if isinstance(model, KernelModel) else "a linear"
         raise RunError(f"{model.run}: {what} model cannot be written as {kind}; there are {', '.join(writers)}")
     with replacing(out) as stream:
         writers[kind](model, stream, listen)
+
+
+def _writers(model: AnyModel) -> tuple[str, dict[str, Callable[..., None]]]:
+    """Return what a model can be written as, and what it is."""
+    if isinstance(model, KernelModel):
+        return "a kernel's", dict(KERNEL_WRITERS)
+    if not isinstance(model, ClassesModel):
+        return "a linear", dict(WRITERS)
+    if isinstance(model.parts[0], KernelModel):
+        part = model.run / PARTS / "0"
+        raise RunError(f"{model.run}: a kernel's model of several classes is not exported; export one, as {part}")
+    return "a linear", dict(CLASSES_WRITERS)
 
 
 def load_sklearn(path: str | Path) -> Any:
@@ -67,18 +80,7 @@ def _linear_svc(stored: Any) -> Any:
 def _write_liblinear(model: LinearModel, stream: BinaryIO, listen: Listener) -> None:
     """Write the text that LIBLINEAR's train would have written."""
     negative, positive = integers_of(model, "LIBLINEAR", listen)
-    lines = [
-        "solver_type L2R_L1LOSS_SVC_DUAL",
-        "nr_class 2",
-        f"label {positive} {negative}",
-        f"nr_feature {model.weights.size}",
-        f"bias {abs(model.bias) if model.bias else -1.0:.17g}",
-        "w",
-    ]
-    stream.write("".join(f"{line}\n" for line in lines).encode())
-    w = model.w if model.bias >= 0 else np.append(model.weights, -model.w[-1])
-    for first in range(0, w.size, CHUNK):
-        stream.write("".join(f"{value:.17g} \n" for value in w[first : first + CHUNK].tolist()).encode())
+    write_liblinear(stream, [positive, negative], model.w[None, :], model.bias)
 
 
 def _write_sklearn(model: LinearModel, stream: BinaryIO, listen: Listener) -> None:
@@ -86,7 +88,7 @@ def _write_sklearn(model: LinearModel, stream: BinaryIO, listen: Listener) -> No
     arrays: dict[str, Any] = {
         "coef_": model.weights[None, :],
         "intercept_": np.array([model.intercept]),
-        "classes_": classes_of(model),
+        "classes_": classes_of(model.names),
         "C": model.c,
         "n_features_in_": model.weights.size,
         "bias": model.bias,

@@ -58,7 +58,7 @@ def _write_rbf_sklearn(model: KernelModel, stream: BinaryIO, listen: Listener) -
         **_support(model),
         "dual_coef_": model.support.coefficients[None, :],
         "intercept_": np.array([_intercept(model)]),
-        "classes_": classes_of(model),
+        "classes_": classes_of(model.names),
         "C": model.c,
         "n_features_in_": model.known,
     }

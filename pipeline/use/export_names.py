@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,28 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 def integers_of(model: TrainedModel, program: str, listen: Listener) -> tuple[int, int]:
     """Return the labels of the two classes as the C integers that a program wants; a line says if they are others."""
     names = model.names
-    if not all(_INTEGER.fullmatch(name) and abs(int(name)) < 2**31 for name in names):
+    if not all(map(_is_small, names)):
         listen(Note(f"{program}'s labels are integers: {names[1]} is written as 1 and {names[0]} as -1"))
         names = SIGNS
     return int(names[0]), int(names[1])
 
 
-def classes_of(model: TrainedModel) -> np.ndarray:
-    """Return the names of the classes for scikit-learn: integers where they are such and fit into 64 bits."""
-    whole = all(_INTEGER.fullmatch(name) and abs(int(name)) < 2**63 for name in model.names)
-    return np.array([int(name) for name in model.names] if whole else model.names)
+def codes_of(names: Sequence[str], program: str, listen: Listener) -> list[int]:
+    """Return the labels of several classes as the C integers that a program wants; a line says if they are others."""
+    if all(map(_is_small, names)):
+        return [int(name) for name in names]
+    listen(Note(f"{program}'s labels are integers: {names[0]} is written as 0, {names[1]} as 1, and so on"))
+    return list(range(len(names)))
+
+
+def _is_small(name: str) -> bool:
+    return _INTEGER.fullmatch(name) is not None and abs(int(name)) < 2**31
+
+
+def classes_of(names: Sequence[str]) -> np.ndarray:
+    """Return the names of classes for scikit-learn: integers where they are such and fit into 64 bits."""
+    whole = all(_INTEGER.fullmatch(name) and abs(int(name)) < 2**63 for name in names)
+    return np.array([int(name) for name in names] if whole else names)
 
 
 def columns_as(model: TrainedModel, key: str) -> dict[str, Any]:

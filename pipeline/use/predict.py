@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,10 +28,14 @@ from pipeline.events import Listener, Progress, silent
 from pipeline.files import replacing
 from pipeline.maths.calibration import Calibration
 from pipeline.maths.score import scores
-from pipeline.runs.directory import Run, StepView
-from pipeline.scoring.models import Model, model_of
+from pipeline.runs.classes import ClassesStep
+from pipeline.runs.directory import RunOf, StepView
+from pipeline.scoring.classes_model import ClassesModel
+from pipeline.scoring.models import AnyModel, Model, any_model_of
 from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.scoring.watch import Watch
+from pipeline.use.predict_classes import PredictedClasses, predict_classes
+from pipeline.use.tables import numbers, texts
 
 GROUP = 1 << 20  # rows: Parquet's row groups
 SCHEMA = pa.schema([("score", pa.float64()), ("label", pa.string()), ("truth", pa.string())])
@@ -62,33 +67,40 @@ class Predicted:
 
 def predict(
     engine: Engine,
-    source: Run | StepView | Model,
+    source: RunOf[Any] | StepView | ClassesStep | AnyModel,
     data: Dataset | RowsToScore | str | Path,
     listen: Listener = silent,
     training: Dataset | str | Path | None = None,
-) -> Iterator[Predicted]:
+) -> Iterator[Predicted] | Iterator[PredictedClasses]:
     """Predict every row of ``data``, a part at a time in row order; of a run its best step counts.
 
     ``data`` that are a path are files, read for the model: they need no labels. Data that do not fit the model (another
     bias, a missing column, labels of the opposite meaning) are an error at once; see ``scoring.model``. ``training``
     names the training data of a kernel's model if they are no longer where run.json says.
     """
-    model = model_of(source, None, listen, training) if isinstance(source, Run | StepView) else source
+    if isinstance(source, RunOf | StepView | ClassesStep):
+        model = any_model_of(source, None, listen, training)
+    else:
+        model = source
     if isinstance(data, str | Path):
         data = rows_for(model, str(data), IngestSpec(bias=model.bias), listen)
-    return _predicted(engine, model, data, listen)
+    if isinstance(model, ClassesModel):
+        return predict_classes(engine, model, data, listen)
+    return predicted(engine, model, data, listen)
 
 
-def _predicted(
-    engine: Engine, model: Model, data: Dataset | RowsToScore, listen: Listener, watch: Watch | None = None
+def predicted(
+    engine: Engine, model: Model, data: Dataset | RowsToScore, listen: Listener = silent, watch: Watch | None = None
 ) -> Iterator[Predicted]:
+    """Predict every row by a model of two classes; ``watch`` is shown the rows."""
     if isinstance(data, RowsToScore):
         return _numbered(data.parts(watch), model, data.path)
+    data.expect_two_classes("a model of two")
     return _numbered(model.shard_scores(engine, data, listen, watch), model, data.path)
 
 
 def rows_for(
-    model: Model,
+    model: AnyModel,
     path: str,
     spec: IngestSpec,
     listen: Listener = silent,
@@ -113,13 +125,13 @@ def write_predictions(
     rows.
     """
     schema = SCHEMA if calibration is None else SCHEMA.append(PROBABILITY)
-    parts = _predicted(engine, model, data, listen, watch)
+    parts = predicted(engine, model, data, listen, watch)
     score, sign, rows = list[np.ndarray](), list[np.ndarray](), 0
     with replacing(out) as stream, pq.ParquetWriter(stream, schema) as writer:
         for scored, known in _groups(parts):
             table = _table(scored, known, model.names)
             if calibration is not None:
-                table = table.append_column(PROBABILITY, _numbers(calibration.probabilities(scored)))
+                table = table.append_column(PROBABILITY, numbers(calibration.probabilities(scored)))
             writer.write_table(table, GROUP)
             score.append(scored)
             sign.append(known)
@@ -174,20 +186,7 @@ def _numbered(parts: Iterator[tuple[np.ndarray, np.ndarray]], model: Model, path
 
 
 def _table(score: np.ndarray, sign: np.ndarray, names: tuple[str, str]) -> pa.Table:
-    texts = _texts(names)
-    label = texts.take(_numbers((score > 0).view(np.int8)))
-    truth = texts.take(_numbers((sign > 0).view(np.int8), sign != 0))
-    return pa.table([_numbers(score), label, truth], schema=SCHEMA)
-
-
-def _numbers(values: np.ndarray, known: np.ndarray | None = None) -> pa.Array:
-    """Return numbers (those that are ``known``) for Arrow, in the same memory; ``pa.array`` imports pandas: 0.4 s."""
-    bits = None if known is None else pa.py_buffer(np.packbits(known, bitorder="little"))
-    content = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [bits, content])
-
-
-def _texts(names: tuple[str, str]) -> pa.Array:
-    first, second = (name.encode() for name in names)
-    ends = np.array([0, len(first), len(first) + len(second)], np.int32)
-    return pa.StringArray.from_buffers(2, pa.py_buffer(ends), pa.py_buffer(first + second))
+    known = texts(names)
+    label = known.take(numbers((score > 0).view(np.int8)))
+    truth = known.take(numbers((sign > 0).view(np.int8), sign != 0))
+    return pa.table([numbers(score), label, truth], schema=SCHEMA)

@@ -57,6 +57,7 @@ def screening(
 
     Costs and the rows left out are those of ``spec``, by default those that the step was trained with.
     """
+    data.expect_two_classes("screening")
     spec = spec or step.spec
     if not (np.isfinite(c) and c > 0):
         raise SpecError(f"C must be a positive finite number, not {c!r}")

@@ -21,13 +21,13 @@ def check_origin(run: SaidRun, data: Dataset, listen: Listener) -> None:
     said, found = DataRecord.from_json(run.header["data"]), DataRecord.of(data)
     if said.fingerprint != found.fingerprint:
         raise RunError(f"{run.path}: was made from other data ({said.path}) than {data.path}; verify it with those")
-    for problem in _differences(said, found):
+    for problem in _differences(said, found, data):
         raise RunError(f"{run.path}: {problem}; verify it with the data that it was made from, or train again")
     if said.columns is not None and found.columns is None:
         listen(Note(f"{run.path}: {data.path} has no column names; those in run.json are not checked"))
 
 
-def _differences(said: DataRecord, found: DataRecord) -> Iterator[str]:
+def _differences(said: DataRecord, found: DataRecord, data: Dataset) -> Iterator[str]:
     for name in ("rows", "features", "nnz", "bias"):
         one, other = getattr(said, name), getattr(found, name)
         if one != other and one is not None:  # early runs do not say nnz
@@ -36,13 +36,15 @@ def _differences(said: DataRecord, found: DataRecord) -> Iterator[str]:
         one, other = getattr(said, name), getattr(found, name)
         if set(one) != set(other):
             yield f"run.json calls the {name} class {', '.join(one)}, but the data {', '.join(other)}"
+    if said.classes != found.classes:
+        yield f"run.json has the classes {', '.join(said.classes)}, but the data {', '.join(found.classes)}"
     if said.one_against_rest != found.one_against_rest:
         yield "run.json says otherwise than the data whether the negative class is all that is not positive"
     if said.says_columns and found.columns is not None and said.columns != found.columns:
         yield "run.json has other names of columns than the data"
     if None not in (said.index_base, found.index_base) and said.index_base != found.index_base:
         yield f"run.json says that indices counted from {said.index_base}, but the data from {found.index_base}"
-    if said.shards and _fingerprint(said) != said.fingerprint:
+    if said.shards and data.fingerprint_of(_fingerprint(said)) != said.fingerprint:
         yield "the shards in run.json are not those of its data"
 
 

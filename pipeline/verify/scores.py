@@ -35,13 +35,14 @@ def wrong_score(said: Any, f: np.ndarray, doubt: np.ndarray, labels: np.ndarray,
     if select == LOG_LOSS or LOG_LOSS in said:
         ranges[LOG_LOSS] = _range_of_loss(f * labels, doubt, labels > 0)
     for name, (low, high) in ranges.items():
-        if not _may_be(number_of(said.get(name)), low, high):
+        if not may_be(said.get(name), low, high):
             return f"the stored {name} {said.get(name)} is not {low:.12g}"
     return ""
 
 
-def _may_be(value: float | None, low: float, high: float) -> bool:
+def may_be(said: Any, low: float, high: float) -> bool:
     """Tell whether a score lies in its range, or is undefined where it may be."""
+    value = number_of(said)
     if value is None:
         return math.isnan(low) or math.isnan(high)
     known = [bound for bound in (low, high) if not math.isnan(bound)]
@@ -57,7 +58,7 @@ def _ranges(f: np.ndarray, doubt: np.ndarray, labels: np.ndarray) -> dict[str, S
     alarms = [int(np.count_nonzero((score + sign * doubt)[~true] > 0)) for sign in (1, -1)]  # the worst case first
     cases = list(zip(hits, alarms, strict=True))
     recall = [_ratio(hit, positives) + _ratio(negatives - alarm, negatives) for hit, alarm in cases]
-    auc = [_auc(score, sign * doubt, true) for sign in (-1, 1)]
+    auc = [area_under(score, sign * doubt, true) for sign in (-1, 1)]
     return {
         "accuracy": _range([(hit + negatives - alarm) / n for hit, alarm in cases]),
         "balanced_accuracy": _range([both / 2 for both in recall]),
@@ -82,7 +83,7 @@ def _ratio(part: int, whole: int) -> float:
     return part / whole if whole else math.nan
 
 
-def _auc(score: np.ndarray, shift: np.ndarray, true: np.ndarray) -> float:
+def area_under(score: np.ndarray, shift: np.ndarray, true: np.ndarray) -> float:
     """Return the share of pairs in the right order, positives shifted by their doubt and negatives against theirs."""
     up, down = (score + shift)[true], np.sort((score - shift)[~true])
     below = np.searchsorted(down, up, "left") + np.searchsorted(down, up, "right")

@@ -36,33 +36,41 @@ class TrainedRows:
 def trained_rows(engine: Engine, data: Dataset, spec: PathSpec) -> TrainedRows:
     """Read costs and labels of all rows, in one pass; the data must have their fingerprint."""
     costs, labels = np.empty(data.n_rows), np.empty(data.n_rows, np.int8)
-    hashes = np.empty(data.n_rows if spec.splits else 0, np.uint64)
+    hashes, classes = (np.empty(data.n_rows if spec.splits else 0, kind) for kind in (np.uint64, np.int32))
     digests: list[tuple[Lanes, int]] = []
     row = 0
     for signs, some, known, lanes in engine.stream(_shard_costs, data.shards, spec.splits):
         part = slice(row, row + some.size)
         labels[part], costs[part] = signs, some
         if spec.splits:
-            hashes[part] = known
+            hashes[part], classes[part] = known
         digests.append((lanes, some.size))
         row = part.stop
     assert row == data.n_rows
-    if fingerprint(digests, data.n_features) != data.fingerprint:
+    if data.fingerprint_of(fingerprint(digests, data.n_features)) != data.fingerprint:
         raise DatasetError(f"{data.path}: the rows are not those of its fingerprint; ingest the data again")
     if spec.splits:
-        costs[left_out(hashes, labels, spec)] = 0.0
+        costs[left_out(hashes, classes, spec)] = 0.0
     counts = {y: int(np.count_nonzero(costs[labels == y])) for y in (-1, 1)}
     if isinstance(spec.class_weight, str):  # balanced
         weights = {y: (counts[-1] + counts[1]) / (2 * counts[y]) for y in counts}
     else:
-        negative, positive = spec.class_weight or (1.0, 1.0)
-        weights = {-1: float(negative), 1: float(positive)}
+        negative, positive = spec.sign_weights
+        weights = {-1: negative, 1: positive}
     for y, weight in weights.items():
         costs[labels == y] *= weight
     return TrainedRows(costs, labels, (weights[-1], weights[1]))
 
 
-def _shard_costs(shard: Shard, splits: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, Lanes]:
+_Keys = tuple[np.ndarray, np.ndarray]
+
+
+def _shard_costs(shard: Shard, splits: bool) -> tuple[np.ndarray, np.ndarray, _Keys, Lanes]:
+    """Return labels, costs, what rows are split by (the hash of a row and its class, or that of its group), digest."""
     rows = shard.load()
-    hashes = row_hashes(rows) if splits else np.empty(0, np.uint64)
-    return np.array(rows.labels), np.array(rows.costs), hashes, digest_rows(rows)
+    keys = np.empty(0, np.uint64), np.empty(0, np.int32)
+    if splits and rows.groups is not None:
+        keys = np.array(rows.groups), np.zeros(rows.n_rows, np.int32)
+    elif splits:
+        keys = row_hashes(rows), np.array((rows.stored or rows).labels, np.int32)
+    return np.array(rows.labels), np.array(rows.costs), keys, digest_rows(rows)

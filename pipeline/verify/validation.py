@@ -40,7 +40,7 @@ class Validation:
         found: dict[int, str] = {}
         for first in range(0, len(models), size):
             some = list(models)[first : first + size]
-            parts = self._margins(run, trained, [models[n] for n in some])
+            parts = self.margins(run, trained, [models[n] for n in some])
             f, doubt, labels = (np.concatenate([part[k] for part in parts]) for k in range(3))
             for k, n in enumerate(some):
                 said, select = run.steps[n].facts.get("scores"), run.spec.select
@@ -48,7 +48,7 @@ class Validation:
                 found |= {n: problem} if problem else {}
         return found
 
-    def _margins(self, run: SaidRun, trained: Dataset, models: list[Model]) -> list[Margins]:
+    def margins(self, run: SaidRun, trained: Dataset, models: list[Model]) -> list[Margins]:
         """Return margins, what float64 can do to each, and labels of the rows, part after part."""
         if run.spec.kernel == "linear":
             dense = columns([model.w for model in models], trained.n_features)

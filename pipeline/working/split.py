@@ -10,6 +10,9 @@ mixed once more, for other parts. A row's place h_i/2^64 is as good as random:
                  to be, so that a part is off its size by no more than the largest set; a class that has enough
                  different rows for all parts has one in each. Rows that are added move the cuts by a little.
 
+Rows of a group have the hash of their group instead, so that they stay together; as a group may have rows of any class,
+all rows are then one class here, and stratified parts are equally large as a whole.
+
 Where a cut lies is a hash, so that a handful of numbers says of any row which part it is in.
 """
 
@@ -20,6 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.data.shards.digest import row_hashes
+from pipeline.data.shards.rows import Rows
 from pipeline.spec import PathSpec
 
 _GOLDEN, _WORD = 0x9E3779B97F4A7C15, 2**64  # SplitMix64's, whose finaliser ``seeded`` is
@@ -36,18 +41,27 @@ class Split:
     spec: PathSpec
     begins: Mapping[int, np.ndarray] | None = None
 
+    @property
+    def parts(self) -> int:
+        """How many parts there are: folds, or the hold-out and the rest."""
+        return 2 if self.spec.fold is None else self.spec.fold[1]
+
     def left_out(self, hashes: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Tell which of some rows are not trained on."""
+        return self.part_of(hashes, classes) == (0 if self.spec.fold is None else self.spec.fold[0])
+
+    def part_of(self, hashes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Return the part that each of some rows is in; the hold-out is the first of two."""
         if self.begins is None:
+            place = hashes.astype(np.float64) / 2.0**64
             if self.spec.fold is None:
-                return _place(hashes) < self.spec.holdout
-            k, folds = self.spec.fold
-            return fold_of(hashes, folds) == k
+                return (place >= self.spec.holdout).astype(np.int64)
+            return np.minimum((place * self.parts).astype(np.int64), self.parts - 1)
         part = np.zeros(hashes.size, np.int64)
         for y, begins in self.begins.items():
             rows = classes == y
             part[rows] = np.searchsorted(begins, hashes[rows], "right")
-        return part == (0 if self.spec.fold is None else self.spec.fold[0])
+        return part
 
 
 def split_of(
@@ -73,9 +87,11 @@ def split_of(
     return Split(spec, begins)
 
 
-def fold_of(hashes: np.ndarray, folds: int) -> np.ndarray:
-    """Return the fold that each row belongs to where folds are not stratified."""
-    return np.minimum((_place(hashes) * folds).astype(np.int64), folds - 1)
+def split_keys(rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what rows are split by: their seeded hashes, or those of their groups, and their classes."""
+    if rows.groups is not None:
+        return seeded(rows.groups, seed), np.zeros(rows.n_rows, np.int8)
+    return seeded(row_hashes(rows), seed), (rows.stored or rows).labels
 
 
 def seeded(hashes: np.ndarray, seed: int) -> np.ndarray:
@@ -130,7 +146,3 @@ def _start(ranked: np.ndarray, row: int) -> int:
 def _end(ranked: np.ndarray, row: int) -> int:
     """Return where the set of equal rows ends that a row is in; there is none after the last."""
     return int(np.searchsorted(ranked, ranked[row], "right")) if row < ranked.size else ranked.size
-
-
-def _place(hashes: np.ndarray) -> np.ndarray:
-    return hashes.astype(np.float64) / 2.0**64

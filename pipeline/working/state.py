@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
-from pipeline.data.shards.digest import feature_hashes, row_hashes
+from pipeline.data.shards.digest import feature_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.maths.row_sketch import SketchMaker
 from pipeline.spec import PathSpec
-from pipeline.working.split import seeded, split_of
+from pipeline.working.split import split_keys, split_of
 
 CHUNK = 1 << 17  # rows at a time: 1 MB an array
 
@@ -65,15 +65,17 @@ def collect(
     """
     arrays = RowState(data.n_rows, scratch)
     own = None if trained is None else data.n_features - (1 if data.bias else 0)
-    hashes = arrays.empty(np.uint64) if spec.splits else None
+    keys = (arrays.empty(np.uint64), arrays.empty(np.int32)) if spec.splits else None
     known = arrays.empty(np.uint64) if spec.splits and trained is not None else None
     row = 0
-    for norms, lengths, costs, labels, some, features, wide in engine.stream(_facts, data.shards, spec, own):
+    for norms, lengths, costs, labels, (hashes, classes), features, wide in engine.stream(
+        _facts, data.shards, spec, own
+    ):
         part = slice(row, row + norms.size)
         arrays.norms[part], arrays.lengths[part], arrays.labels[part] = norms, lengths, labels
         arrays.costs[part] = costs
-        if hashes is not None:
-            hashes[part] = some
+        if keys is not None:
+            keys[0][part], keys[1][part] = hashes, classes
         arrays.wide = arrays.wide or wide
         if known is not None:
             known[part] = features
@@ -81,8 +83,8 @@ def collect(
             trained.add(features)
         row = part.stop
     assert row == data.n_rows
-    if hashes is not None:
-        _leave_out(arrays, spec, hashes)
+    if keys is not None:
+        _leave_out(arrays, spec, *keys)
     if known is not None and trained is not None:
         for part in arrays.chunks():
             trained.add(known[part][arrays.costs[part] > 0.0])
@@ -90,22 +92,34 @@ def collect(
     return arrays
 
 
-def _leave_out(arrays: RowState, spec: PathSpec, hashes: np.ndarray) -> None:
-    split = split_of(spec, hashes, arrays.labels, arrays.empty, list(arrays.chunks()))
+def _leave_out(arrays: RowState, spec: PathSpec, hashes: np.ndarray, classes: np.ndarray) -> None:
+    split = split_of(spec, hashes, classes, arrays.empty, list(arrays.chunks()))
     for part in arrays.chunks():
-        arrays.costs[part] *= ~split.left_out(hashes[part], arrays.labels[part])
+        arrays.costs[part] *= ~split.left_out(hashes[part], classes[part])
 
 
-def _facts(
-    shard: Shard, spec: PathSpec, own: int | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
-    """Return the facts of a shard's rows, their hashes if they are split, and those of their first ``own`` features."""
-    rows, none = shard.load(), np.empty(0, np.uint64)
-    hashes = seeded(row_hashes(rows), spec.seed) if spec.splits else none
-    features = feature_hashes((rows.indptr, rows.indices, rows.values), own) if own is not None else none
+_Keys = tuple[np.ndarray, np.ndarray]
+_Facts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, _Keys, np.ndarray, bool]
+
+
+def _facts(shard: Shard, spec: PathSpec, own: int | None) -> _Facts:
+    """Return the facts of a shard's rows, what they are split by, and the hashes of their first ``own`` features."""
+    rows = shard.load()
+    hashes, classes = split_keys(rows, spec.seed) if spec.splits else (np.empty(0), np.empty(0))
+    features = np.empty(0, np.uint64)
+    if own is not None:
+        features = feature_hashes((rows.indptr, rows.indices, rows.values), own)
     lengths = np.diff(rows.indptr).astype(np.int32, copy=False)
     wide = bool(rows.values.dtype == np.float64)
-    return np.array(rows.norms), lengths, np.array(rows.costs), np.array(rows.labels), hashes, features, wide
+    return (
+        np.array(rows.norms),
+        lengths,
+        np.array(rows.costs),
+        np.array(rows.labels),
+        (np.array(hashes), np.array(classes)),
+        features,
+        wide,
+    )
 
 
 def _weigh_classes(arrays: RowState, spec: PathSpec, path: str) -> None:
@@ -122,7 +136,7 @@ def _weigh_classes(arrays: RowState, spec: PathSpec, path: str) -> None:
     if spec.class_weight == "balanced":
         weights = {y: arrays.trained / (2 * count) for y, count in counts.items()}
     else:
-        negative, positive = (float(weight) for weight in spec.class_weight)
+        negative, positive = spec.sign_weights
         weights = {-1: negative, 1: positive}
     arrays.class_weights = weights[-1], weights[1]
     for part in arrays.chunks():

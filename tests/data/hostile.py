@@ -17,14 +17,22 @@ def edit(out: Path, change: Callable[[dict[str, Any]], object]) -> None:
     change(item)
     try:
         shards = item["shards"]
-        rows, nnz, positives = (sum(shard[key] for shard in shards) for key in ("rows", "nnz", "positives"))
+        rows, nnz = (sum(shard[key] for shard in shards) for key in ("rows", "nnz"))
         parts = [((int(s["digest"][:16], 16), int(s["digest"][16:], 16)), s["rows"]) for s in shards]
         found = fingerprint(parts, item["features"])
-        item |= {"rows": rows, "nnz": nnz, "label_counts": {"-1": rows - positives, "+1": positives}}
+        item |= {"rows": rows, "nnz": nnz, "label_counts": label_counts(item)}
         item["fingerprint"] = found
     except (TypeError, ValueError, LookupError, ArithmeticError):
         pass
     (out / MANIFEST).write_text(json.dumps(item))
+
+
+def label_counts(item: dict[str, Any]) -> dict[str, int]:
+    """Rows by class or by sign, as the shards say."""
+    if "classes" in item:
+        return {name: sum(shard["counts"][k] for shard in item["shards"]) for k, name in enumerate(item["classes"])}
+    positives = sum(shard["positives"] for shard in item["shards"])
+    return {"-1": sum(shard["rows"] for shard in item["shards"]) - positives, "+1": positives}
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:

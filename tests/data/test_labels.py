@@ -82,13 +82,14 @@ def test_the_first_row_without_a_label_is_found(missing):
     assert RawLabels.of(np.array(["1", "x", missing, "1", missing])).first_missing() == 2
 
 
-def signs_of(labels, positive=None, block=1):
-    """Encode labels in blocks and turn the rows that the coder says were wrong."""
-    coder = LabelCoder(positive)
-    parts = [coder.encode(RawLabels.of(np.array(labels[k : k + block])), "f") for k in range(0, len(labels), block)]
-    signs = np.concatenate(parts)
-    signs[: coder.flipped_rows] *= -1
-    return signs.tolist(), coder.finish(), coder.flipped_rows
+def signs_of(labels, positive=None, block=1, only_two=True):
+    """Number labels in blocks; return what they mean in the end, the map, and how many rows were taken for another."""
+    coder, numbers, taken = LabelCoder(positive, only_two=only_two), [], []
+    for k in range(0, len(labels), block):
+        numbers.append(coder.numbered(RawLabels.of(np.array(labels[k : k + block])), "f"))
+        taken += coder.values[numbers[-1]].tolist()
+    found = coder.values[np.concatenate(numbers)].tolist()
+    return found, coder.finish(), sum(one != other for one, other in zip(found, taken, strict=True))
 
 
 @given(pair=st.sampled_from(PAIRS), which=st.lists(st.booleans(), min_size=2, max_size=30), block=st.integers(1, 31))

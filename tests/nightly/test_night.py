@@ -21,6 +21,7 @@ from pipeline.files import locked
 from pipeline.nightly import tonight
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night
+from pipeline.path.tune import coarse_grid
 from pipeline.runs.directory import open_run
 from pipeline.verify.verify import verify
 from tests.nightly.nights import FIRST, SETTINGS, Nightly, day, rows
@@ -47,12 +48,30 @@ def holds(nightly: Nightly) -> bool:
     return all(finding.holds for finding in found)
 
 
-def test_the_first_night_trains_the_whole_path(begun):
+def test_the_first_night_tries_what_tune_tries(begun):
     run = open_run(begun.store / "current")
-    assert len(run.steps) > 5
-    assert run.steps[-1].c == 10.0
+    assert run.spec.grid == tuple(coarse_grid(run.spec.grid[0], 10.0))
+    assert run.spec.grid[0] / 10**0.5 < 10 * run.header.c_min <= run.spec.grid[0]
+    assert run.spec.patience == 4
+    assert len(run.steps) > 4
     assert begun.current() == str(FIRST)
     assert holds(begun)
+
+
+def test_the_first_night_trains_the_whole_path_if_asked_to(nightly):
+    nightly.job.write_text(SETTINGS.replace("train: {", "train: {path: true, "))
+    nightly.arrive(0)
+    assert nightly.night(0)["status"] == "published"
+    run = open_run(nightly.store / "current")
+    assert (run.spec.grid, run.spec.patience) == (None, 0)
+    assert run.steps[-1].c == 10.0
+
+
+def test_patience_ends_a_night(nightly):
+    nightly.job.write_text(SETTINGS.replace("train: {", "train: {path: true, patience: 2, "))
+    nightly.arrive(0)
+    assert nightly.night(0)["status"] == "published"
+    assert open_run(nightly.store / "current").header.stopped == "patience"
 
 
 def test_the_second_night_starts_from_the_first(begun):
@@ -67,7 +86,7 @@ def test_the_second_night_starts_from_the_first(begun):
         min(old.steps, key=lambda s: abs(np.log(s.c / c))).c for c in (c / 2, c)
     ]
     assert (line["rows"], line["files"]["rows_added"]) == (80, 40)
-    assert 0 < line["settled"] < 1
+    assert 0 <= line["settled"] < 1
     assert set(line["yesterday"]) == {"accuracy", "balanced_accuracy", "auc", "f1"}
     assert holds(begun)
 

@@ -34,6 +34,7 @@ from pipeline.runs.writer import RunWriter, writing
 from pipeline.working.rows import WorkingRows
 from pipeline.working.state import RowState
 from tests.forked import LIMIT, Server, one_line, run_command
+from tests.formats import Table
 from tests.trained import command, shards_of, sparse_rows
 
 # What a run is, apart from what depends on the machine or on interruptions: time, memory, and rows read once more
@@ -82,6 +83,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "folds": ("rows", {"cv": 3, "grid": (1e-6, *GRID)}),
     "newton": ("cancer", {"solver": "newton", "grid": (0.1, 1e3, 2e3, 3e3, 4e3), "tol": 1e-8}),
     "liblinear": ("cancer", {"solver": "liblinear", "grid": (0.1, 1.0, 1e3, 2e3, 3e3), "tol": 1e-6}),
+    "classes": ("classes", {"grid": (1e-6, 0.01, 0.1, 1.0), "holdout": 0.3, "class_weight": "balanced"}),
+    "classes, folds": ("classes", {"grid": (0.1, 1.0), "cv": 3}),
     "blocks": ("rows", {"grid": (0.01, 0.1, 0.2), "tol": 1e-3, "memory": 7_000, "scheduler": "inline"}),
 }
 PLAIN = "below C_min"
@@ -123,11 +126,7 @@ class Job:
 
     def steps(self) -> int:
         """Count the finished steps, those of folds included."""
-        return sum(
-            path.read_text().count("\n")
-            for path in (self.out / "steps.jsonl", *self.out.glob("folds/*/steps.jsonl"))
-            if path.exists()
-        )
+        return sum(path.read_text().count("\n") for path in self.out.rglob("steps.jsonl") if path.exists())
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +136,11 @@ def data(tmp_path_factory):
     source, spec = resolve("breast_cancer", IngestSpec())
     ingest([source], folder / "cancer", spec)
     assert len(rows.shards) == 4
-    return {"rows": Path(rows.path), "cancer": folder / "cancer"}
+    several = sparse_rows(120, 20)
+    classes = Table(several.x, several.y + 2 * (several.x[:, 0] > 0.1), several.costs)
+    (folder / "several").mkdir()
+    assert len(shards_of(folder / "several", classes, rows_per_shard=35).classes) == 4
+    return {"rows": Path(rows.path), "cancer": folder / "cancer", "classes": folder / "several" / "shards"}
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +185,7 @@ def cut_back(out: Path, steps: int) -> None:
 # Continued
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case != "folds"])
+@pytest.mark.parametrize("case", [case for case in CASES if "folds" not in case and "classes" not in case])
 def test_continued_after_every_step(job, undisturbed, case):
     expected = contents(undisturbed(case))
     for steps in range(len(expected["steps.jsonl"])):
@@ -323,12 +326,19 @@ def run_to_line(number: int, code: tuple[str, ...], ending: str, errors: str, ar
 
 HEADER_CODE = ("pipeline/files.py",)
 STEP_CODE = ("pipeline/runs/writer.py", "pipeline/runs/model_file.py")
+CLASSES_CODE = ("pipeline/runs/classes_writer.py", "pipeline/path/classes.py")  # what one thread of them all does
 
 
 @pytest.mark.parametrize("ending", ["killed", "interrupted"])
 @pytest.mark.parametrize(
     ("case", "code", "apart"),
-    [(PLAIN, HEADER_CODE, 4), (PLAIN, STEP_CODE, 250), ("folds", HEADER_CODE + STEP_CODE, 2000)],
+    [
+        (PLAIN, HEADER_CODE, 4),
+        (PLAIN, STEP_CODE, 250),
+        ("folds", HEADER_CODE + STEP_CODE, 2000),
+        ("classes", HEADER_CODE + CLASSES_CODE, 40),
+        ("classes, folds", HEADER_CODE + CLASSES_CODE, 200),
+    ],
 )
 def test_stopped_at_any_line_that_writes(job, undisturbed, server, tmp_path, case, code, apart, ending):
     expected = contents(undisturbed(case))
@@ -387,7 +397,7 @@ class PowerCutError(BaseException):
     """The power is cut."""
 
 
-@pytest.mark.parametrize("case", ["it", "folds"])
+@pytest.mark.parametrize("case", ["it", "folds", "classes"])
 def test_a_power_cut_costs_steps_and_nothing_else(job, undisturbed, monkeypatch, case):
     expected = contents(undisturbed(case))
     append = RunWriter.append

@@ -15,10 +15,8 @@ import pipeline
 from pipeline.data.ingest.ingest import ingest, reading_spec
 from pipeline.errors import RunError
 from pipeline.path import path as path_module
-from pipeline.path.tune import tune
 from pipeline.runs.directory import open_run
 from pipeline.runs.sketch_file import SKETCH_FILE
-from pipeline.spec import PathSpec
 from tests.formats import Table, write_csv, write_npz, write_svmlight
 from tests.tampering import change_header, found
 from tests.trained import command, sparse_rows
@@ -207,11 +205,31 @@ def test_folds_have_none_of_their_own(home, tmp_path):
 
 
 def test_a_tuned_run_has_one_and_its_search_none(home, tmp_path):
-    spec = PathSpec(cv=2, patience=1, stratified=True)
-    with pipeline.Engine("threads") as engine:
-        run = tune(engine, pipeline.open_dataset(home / "bare-shards"), spec, tmp_path / "run", c_max=1.0)
+    run = pipeline.tune(home / "bare-shards", out=tmp_path / "run", cv=2, patience=1, c_max=1.0)
     assert [str(path.relative_to(run.path)) for path in run.path.rglob(SKETCH_FILE)] == [SKETCH_FILE]
     assert run.header.sketch.count == N
+
+
+def test_several_classes_know_their_rows_by_the_first_one(capsys, home, tmp_path):
+    """A shuffled part with other labels, as a file, as shards and as validation rows; nothing of other rows."""
+    source = write_npz(tmp_path / "rows.npz", some(np.arange(N), labels=(1, 2, 3)))
+    ingest([str(source)], tmp_path / "shards", reading_spec(rows_per_shard=17))
+    part = write_npz(tmp_path / "part.npz", some(SHUFFLED, labels=(3, 1)))
+    words = ("path", tmp_path / "shards", "--grid", "0.1,1", "--holdout", 0.3, "--out")
+    code, _, err = command(capsys, *words[:4], *words[6:], tmp_path / "run", "--validation", part)
+    assert (code, f": the run was trained on these rows, {MAYBE}" in err) == (0, True)
+    run = tmp_path / "run"
+    assert [str(path.relative_to(run)) for path in run.rglob(SKETCH_FILE)] == [f"classes/0/{SKETCH_FILE}"]
+    ingest([str(part)], tmp_path / "part", reading_spec(rows_per_shard=7))
+    for rows in (part, tmp_path / "part"):
+        line = said(capsys, run, rows, "--c", 0.1, out=tmp_path)
+        assert line == f"the run was trained on these rows, {MAYBE}"
+    other = write_svmlight(tmp_path / "other.svm", sparse_rows(30, D, seed=8, labels=(1, 2)))
+    assert said(capsys, run, other, "--c", 0.1, out=tmp_path) == ""
+    assert command(capsys, "verify", run, tmp_path / "shards")[0] == 0
+    (run / "classes" / "0" / SKETCH_FILE).unlink()
+    code, _, err = command(capsys, "verify", run, tmp_path / "shards")
+    assert (code != 0, f"{SKETCH_FILE}: missing, or not the file that was written" in err) == (True, True)
 
 
 def copied(home: Path, tmp_path: Path) -> Path:

@@ -1,7 +1,7 @@
 """From blocks of any length to shards of the wanted size.
 
-A piece is a run of rows of one block with their signs. ``ShardCutter`` collects pieces until a shard is full; ``join``
-copies them into the arrays of that shard, with the bias column if there is one.
+A piece is a run of rows of one block with what is known of their labels. ``ShardCutter`` collects pieces until a shard
+is full; ``join`` copies them into the arrays of that shard, with the bias column if there is one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.data.reading.block import Block
-from pipeline.data.shards.rows import Rows
+from pipeline.data.shards.rows import Rows, joined_groups
 from pipeline.data.shards.shard import ROW_BYTES
 from pipeline.errors import DataError
 
@@ -23,10 +23,10 @@ UNKNOWN_BIAS_INDEX = 2**31 - 1  # the largest int32: above every feature, until 
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows [start, stop) of a block, with labels -1/+1."""
+    """Rows [start, stop) of a block; ``labels`` are numbers for all of its rows."""
 
     block: Block
-    signs: np.ndarray
+    labels: np.ndarray
     start: int
     stop: int
 
@@ -46,12 +46,12 @@ class ShardCutter:
         self.pieces: list[Piece] = []
         self.rows, self.nnz, self.wide = 0, 0, False
 
-    def add(self, block: Block, signs: np.ndarray) -> Iterator[list[Piece]]:
+    def add(self, block: Block, labels: np.ndarray) -> Iterator[list[Piece]]:
         """Take a block in and yield every shard that it completes."""
         start = 0
         while start < block.n_rows:
             stop, full = self._room(block, start)
-            piece = Piece(block, signs, start, stop)
+            piece = Piece(block, labels, start, stop)
             self.pieces.append(piece)
             self.rows += stop - start
             self.nnz += piece.nnz + self.has_bias * (stop - start)
@@ -92,10 +92,11 @@ def join(pieces: list[Piece], bias: float, bias_index: int) -> Rows:
         indptr=np.zeros(n_rows + 1, np.int32),
         indices=np.empty(nnz, np.int32),
         values=np.empty(nnz, np.float32 if narrow else np.float64),
-        labels=np.concatenate([p.signs[p.start : p.stop] for p in pieces]),
+        labels=np.concatenate([p.labels[p.start : p.stop] for p in pieces]),
         costs=np.concatenate([p.block.costs[p.start : p.stop] for p in pieces]),
         norms=np.concatenate([p.block.norms[p.start : p.stop] for p in pieces]),
         n_features=UNKNOWN_BIAS_INDEX,
+        groups=joined_groups([None if (g := p.block.groups) is None else g[p.start : p.stop] for p in pieces]),
     )
     row, entry = 0, 0
     for p in pieces:

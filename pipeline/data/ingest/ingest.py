@@ -1,11 +1,11 @@
 """Ingest: source files of any format become a directory of shards, streaming and in parallel.
 
-Blocks are parsed by a pool of threads and come back in source order; their labels get signs, their rows are cut into
+Blocks are parsed by a pool of threads and come back in source order; their labels get numbers, their rows are cut into
 shards, and the shards are written by the same pool. What is in memory is a few blocks and two shards.
 
-Three things may be known only after the last row: the sign of the first label, whether indices count from 0, and
-(with a bias and no ``--features``) the index of the bias column. Where the guess made at the start was wrong, the
-shards written so far are amended at the end, before the data set becomes visible.
+Three things may be known only after the last row: what labels mean (the sign of the first, the codes of three or more),
+whether indices count from 0, and (with a bias and no ``--features``) the index of the bias column. Where the guess made
+at the start was wrong, the shards written so far are amended at the end, before the data set becomes visible.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipeline.cores import available_cores
-from pipeline.data.ingest.amend import Amendment, amend_shard
+from pipeline.data.ingest.amend import Amendment, Relabelling, amend_shard
 from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES, UNKNOWN_BIAS_INDEX, Piece, ShardCutter, join
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import ReadOptions, Source
@@ -72,6 +74,7 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     duplicates: str = "error",
     label_column: str = "label",
     weight_column: str = "weight",
+    group: str | None = None,
     shard_size: int = DEFAULT_SHARD_BYTES,
     ignore: Sequence[str] = (),
     **more: Any,
@@ -79,7 +82,7 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     """Return the spec for settings as people give them; ``more`` are fields of IngestSpec."""
     base = None if index_base == "auto" else int(index_base)
     rules = ReadRules(base, features, duplicates == "sum")
-    reading = ReadOptions(format, rules, label_column, weight_column, ignore=tuple(ignore))
+    reading = ReadOptions(format, rules, label_column, weight_column, group, ignore=tuple(ignore))
     return IngestSpec(reading, positive, bias, shard_bytes=shard_size, **more)
 
 
@@ -103,11 +106,13 @@ def ingest(
     *,
     given: Collection[str] = (),
     merging: bool = True,
+    only_two: bool = False,
 ) -> Manifest:
     """Turn files (or sources), in the given order, into the shard directory ``out`` and return its manifest.
 
     ``given`` are fields of the spec that the user named, were it with the value that they have anyway. An append merges
-    small shards that earlier ones left, unless ``merging`` is off, for who keeps names of shards.
+    small shards that earlier ones left, unless ``merging`` is off, for who keeps names of shards. ``only_two`` is for
+    who has no use for three classes or more.
     """
     opened = existing_directory(out) if spec.append else new_directory(out, spec.overwrite)
     with opened as directory:
@@ -117,7 +122,7 @@ def ingest(
             named = Input(item) if isinstance(item, str) else item
             sources += named.open(plan.options) if isinstance(named, Input) else [named]
         _refuse_columns(sources, plan.options, directory.old is None)
-        manifest = _Ingest(directory, sources, plan, listen).run()
+        manifest = _Ingest(directory, sources, plan, listen, only_two).run()
         if directory.old is not None and merging:
             manifest = merge_appended(directory, manifest, Full(spec.shard_bytes, spec.rows_per_shard), listen)
         directory.finish(manifest)
@@ -132,6 +137,10 @@ def _refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: boo
     A data set that is there has its columns: a file without one that is ignored adds none.
     """
     tables = [source for source in sources if source.format in ("csv", "parquet")]
+    for source in sources if options.group_column is not None else ():
+        if source.format not in ("csv", "parquet"):
+            problem = f"{source.format} files have no columns with names, and so no groups"
+            raise DataError(f"{problem}; leave --group out, or write the rows as CSV or Parquet", path=source.path)
     if tables:
         if is_new:
             refuse_unknown((source.layout for source in tables if hasattr(source, "layout")), options, tables[0].path)
@@ -143,13 +152,16 @@ def _refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: boo
 
 
 def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -> IngestSpec:
-    """Return the spec with what an existing data set settles: index base, feature limit and bias."""
+    """Return the spec with what an existing data set settles: index base, feature limit, bias and groups."""
     if not abs(spec.bias) <= LARGEST_NORM:
         raise DataError(f"--bias {spec.bias:g} is too large; scale the features and choose a bias near 1")
     if old is None:
         return spec
     if (spec.bias or "bias" in given) and spec.bias != old.bias:
         raise DataError(f"--bias {spec.bias:g} differs from the data set's {old.bias:g}; leave it out when appending")
+    if spec.positive is not None and old.labels.classes:
+        problem = f"--positive {spec.positive} makes two classes, and the data set has {len(old.labels.classes):,}"
+        raise DataError(f"{problem}; leave it out when appending")
     if spec.positive is not None and label_text(spec.positive) not in old.labels.positive:
         raise DataError(
             f"--positive {spec.positive} differs from the data set's label map; leave it out when appending"
@@ -162,23 +174,43 @@ def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -
                 f"--features {rules.features} differs from the data set's {own:,}; leave it out when appending"
             )
         rules = replace(rules, features=own)
-    reading = replace(spec.reading, rules=rules, text_base=old.index_base)
+    group = spec.reading.group_column
+    if group not in (None, old.group):
+        has = f"'{old.group}'" if old.group else "none"
+        raise DataError(f"--group {group} differs from the data set's, which is {has}; leave it out when appending")
+    reading = replace(spec.reading, rules=rules, text_base=old.index_base, group_column=old.group)
     return replace(spec, bias=old.bias, reading=reading)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A shard on disk: the numbers of the labels in it, and what these were written as."""
+
+    info: ShardInfo
+    present: np.ndarray
+    values: np.ndarray
 
 
 class _Ingest:
     """One run: blocks in, shards out, and the tallies that the manifest needs."""
 
-    def __init__(self, directory: OpenDirectory, sources: list[Source], spec: IngestSpec, listen: Listener) -> None:
+    def __init__(
+        self,
+        directory: OpenDirectory,
+        sources: list[Source],
+        spec: IngestSpec,
+        listen: Listener,
+        only_two: bool,
+    ) -> None:
         self.directory, self.sources, self.spec, self.listen = directory, sources, spec, listen
         self.old = directory.old
         self.cutter = ShardCutter(spec.rows_per_shard, spec.shard_bytes, has_bias=bool(spec.bias))
-        self.coder = LabelCoder(spec.positive, None if self.old is None else self.old.labels)
+        self.coder = LabelCoder(spec.positive, None if self.old is None else self.old.labels, only_two)
         self.workers = spec.workers or available_cores()
         self.rows, self.bytes, self.total_bytes = 0, 0, sum(source.size for source in sources)
         self.smallest, self.largest = LARGEST_FEATURES, -1
         self.read: list[SourceInfo] = []
-        self.written: list[Future[ShardInfo]] = []
+        self.written: list[Future[_Written]] = []
         self.columns = self._shared_columns()
         self.bias_index = self._bias_index()
 
@@ -189,7 +221,7 @@ class _Ingest:
                 self._take(source, pool)
             self._write(self.cutter.take(), pool)
             labels = self.coder.finish(self._where())
-            shards = self._amended([future.result() for future in self.written], pool)
+            shards = self._amended([future.result() for future in self.written], len(labels.classes), pool)
         manifest = Manifest(
             features=self._features(),
             labels=labels,
@@ -198,6 +230,7 @@ class _Ingest:
             bias=self.spec.bias,
             index_base=self._base(),
             columns=self._names(),
+            group=self.spec.reading.group_column,
             created_by=f"svmsieve {version('svmsieve')}",
         )
         return manifest if self.old is None else self.old.extended(manifest)
@@ -210,11 +243,11 @@ class _Ingest:
     def _take(self, source: Source, pool: ThreadPoolExecutor) -> None:
         before = self.rows
         for block in in_order(pool, source.tasks(), ahead=self.workers + 1):
-            signs = self.coder.encode(block.labels, source.path)
+            labels = self.coder.numbered(block.labels, source.path)
             self.smallest, self.largest = min(self.smallest, block.smallest), max(self.largest, block.largest)
             self.rows += block.n_rows
             self.bytes += block.source_bytes
-            for pieces in self.cutter.add(block, signs):
+            for pieces in self.cutter.add(block, labels):
                 self._write(pieces, pool)
             self.listen(Progress("ingest", self.rows, self.bytes, self.total_bytes))
         if self.rows == before:
@@ -228,21 +261,20 @@ class _Ingest:
         if self.written:
             self.written[-1].result()
         name = self.directory.name_of(len(self.written))
-        task = partial(_write_pieces, self.directory.path, name, pieces, self.spec.bias, self.bias_index)
-        self.written.append(pool.submit(task))
+        bias = self.spec.bias, self.bias_index
+        self.written.append(pool.submit(_write_pieces, self.directory.path, name, pieces, self.coder.values, *bias))
 
-    def _amended(self, shards: list[ShardInfo], pool: ThreadPoolExecutor) -> list[ShardInfo]:
+    def _amended(self, shards: list[_Written], classes: int, pool: ThreadPoolExecutor) -> list[ShardInfo]:
         shift = self._shift()
         bias_index = self._features() - 1 if self.spec.bias and self.bias_index == UNKNOWN_BIAS_INDEX else None
-        tasks, first = [], 0
+        values, tasks = self.coder.values, []
         for shard in shards:
-            flip = min(max(self.coder.flipped_rows - first, 0), shard.rows)
-            amendment = Amendment(flip, shift, bias_index)
+            labels = Relabelling(shard.values, values)
+            amendment = Amendment(labels if labels.changes(shard.present) else None, shift, bias_index)
             if amendment.is_needed:
-                tasks.append(partial(amend_shard, self.directory.path, shard, amendment))
+                tasks.append(partial(amend_shard, self.directory.path, shard.info, amendment, classes))
             else:
-                tasks.append(partial(_unchanged, shard))
-            first += shard.rows
+                tasks.append(partial(shard.info.counted, classes))
         return list(in_order(pool, tasks, ahead=self.workers))
 
     def _shift(self) -> int:
@@ -311,9 +343,12 @@ class _Ingest:
         return wanted
 
 
-def _write_pieces(directory: Path, name: str, pieces: list[Piece], bias: float, bias_index: int) -> ShardInfo:
-    return write_shard(directory, name, join(pieces, bias, bias_index))
-
-
-def _unchanged(shard: ShardInfo) -> ShardInfo:
-    return shard
+def _write_pieces(
+    directory: Path, name: str, pieces: list[Piece], values: np.ndarray, bias: float, bias_index: int
+) -> _Written:
+    """Write a shard, whose labels are written as ``values`` says of their numbers."""
+    rows = join(pieces, bias, bias_index)
+    present = np.flatnonzero(np.bincount(rows.labels, minlength=values.size))
+    classes = values.size if values.dtype == np.int32 else 0
+    info = write_shard(directory, name, replace(rows, labels=values[rows.labels]), classes)
+    return _Written(info, present, values)

@@ -19,15 +19,17 @@ class ReadOptions:
     """What the user says about the files: their format and how to read it.
 
     ``text_base`` is what svmlight indices count from unless ``rules`` say so: that of the data set appended to, or that
-    a model was trained on. Columns to ``ignore`` are no features. ``max_line`` bytes are the most that a line of text
-    may have; a row of other formats may have a nonzero for every four. Rows to be scored (``rules.unlabelled``) have
-    their features in the columns ``wanted``, if the model knows them by name.
+    a model was trained on. Rows alike in ``group_column`` stay together where rows are split. Columns to ``ignore`` are
+    no features. ``max_line`` bytes are the most that a line of text may have; a row of other formats may have a nonzero
+    for every four. Rows to be scored (``rules.unlabelled``) have their features in the columns ``wanted``, if the model
+    knows them by name.
     """
 
     format: str = "auto"
     rules: ReadRules = field(default_factory=ReadRules)
     label_column: str = "label"
     weight_column: str = "weight"
+    group_column: str | None = None
     columns: tuple[str, ...] | None = None
     text_base: int | None = None
     ignore: tuple[str, ...] = ()

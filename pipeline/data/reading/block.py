@@ -90,6 +90,7 @@ class Block:
     smallest: int
     largest: int
     source_bytes: int = 0
+    groups: np.ndarray | None = None
 
     @property
     def n_rows(self) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,7 +12,7 @@ import scipy.sparse as sp
 
 from pipeline.data.reading.block import Block, Origin, ReadRules, make_block, refuse_missing, zero_based
 from pipeline.data.reading.decimals import NUMBER
-from pipeline.data.reading.labels import RawLabels
+from pipeline.data.reading.labels import RawLabels, label_text
 from pipeline.data.reading.layout import Layout, is_numeric, is_text, not_numeric
 from pipeline.errors import DataError
 
@@ -21,7 +24,26 @@ def block_of(batch: pa.RecordBatch | pa.Table, layout: Layout, origin: Origin, r
     labels = labels_of(batch, layout, origin, rules)
     costs = _costs(batch, layout.weight, origin, rules) if layout.weight is not None else None
     csr = _dense(batch, layout.features, origin) if layout.features is not None else _lists(batch, origin, rules)
-    return make_block(origin, labels, csr, rules, costs)
+    groups = None if layout.group is None else _groups(batch, layout.group, origin)
+    return replace(make_block(origin, labels, csr, rules, costs), groups=groups)
+
+
+def _groups(batch: pa.RecordBatch | pa.Table, name: str, origin: Origin) -> np.ndarray:
+    """Return a hash of the text of every row's group; 17, 17.0 and "17" are the same one, as labels are."""
+    column = _flat(batch.column(name))
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (is_numeric(kind) or is_text(kind) or pa.types.is_boolean(kind)):
+        raise DataError(f"column '{name}' is {kind}; groups are numbers or text: convert it", path=origin.path)
+    if column.null_count:
+        raise origin.error(_first_null(column), f"column '{name}' has no group here; fill it or drop the row")
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    known = [group_hash(label_text(value)) for value in encoded.dictionary.to_pylist()]
+    return np.array(known, np.uint64)[encoded.indices.to_numpy(zero_copy_only=False)]
+
+
+def group_hash(text: str) -> int:
+    """Return 64 bits for a group: the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 def _costs(batch: pa.RecordBatch | pa.Table, name: str, origin: Origin, rules: ReadRules) -> np.ndarray:

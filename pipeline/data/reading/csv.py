@@ -79,6 +79,8 @@ class CsvSource:
         types = {name: pa.float64() for name in self.layout.names}
         if self.layout.label is not None:
             types[self.layout.label] = pa.string()
+        if self.layout.group is not None:
+            types[self.layout.group] = pa.string()
         if self.layout.weight is not None and self.rules.unlabelled:
             types[self.layout.weight] = pa.string()  # of rows to be scored it may be anything
         return pacsv.ConvertOptions(column_types=types, include_columns=self.layout.names, strings_can_be_null=True)

@@ -1,7 +1,8 @@
-"""Labels: whatever two values the source uses, mapped to -1 and +1 while the rows stream by.
+"""Labels: whatever values the source uses, mapped to -1 and +1, or to the codes of classes, while the rows stream by.
 
-Of two labels the larger (as numbers if both are, else as text) is +1. Until the second one turns up the first has a
-provisional sign; if that proves wrong, ``LabelCoder.flipped_rows`` says how many leading rows have to be turned.
+Of two labels the larger (as numbers if both are, else as text) is +1. Three or more are classes: code k is the k-th in
+that order. What a label becomes can change with every new one that turns up, so rows that stream by have its number in
+the order of appearance, and ``LabelCoder.values`` says what a number stands for as far as is known.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ LONGEST_LABEL = 1 << 12  # characters; label maps are kept in manifests and run.
 _EXACT = 2**53  # below this float64 tells all whole numbers apart
 MISSING = ("", "nan", "inf", "-inf")
 NO_LABEL = (*MISSING, "?")  # of a row to be scored; to train on, ? is a label as any other
+MOST_CLASSES = 10_000  # more labels are a column of measurements, not of classes
+UNKNOWN = -1  # the code of a row to be scored whose label is no class of the model
 
 
 def label_text(value: float | Decimal | str | bytes | None) -> str:
@@ -84,11 +87,12 @@ class RawLabels:
 
 @dataclass(frozen=True)
 class LabelMap:
-    """Which of the source's labels mean -1 and which mean +1."""
+    """Which of the source's labels mean -1 and which mean +1; or three ``classes`` or more, the k-th having code k."""
 
     negative: tuple[str, ...]
     positive: tuple[str, ...]
     one_against_rest: bool = False
+    classes: tuple[str, ...] = ()
 
     def signs(self) -> dict[str, int]:
         """Return the sign of every label, by its one spelling (older manifests spell some large numbers otherwise)."""
@@ -96,7 +100,7 @@ class LabelMap:
         return dict.fromkeys(negative, -1) | dict.fromkeys(positive, 1)
 
     def to_json(self) -> dict[str, object]:
-        """Return the form kept in the manifest."""
+        """Return the form kept in the manifest, where there are two classes."""
         return {"-1": list(self.negative), "+1": list(self.positive), "one_against_rest": self.one_against_rest}
 
     @classmethod
@@ -119,64 +123,90 @@ def _listed(labels: list[str]) -> str:
 
 
 class LabelCoder:
-    """Maps labels to -1/+1 as blocks arrive in source order, and fails as soon as that cannot work."""
+    """Numbers labels as blocks arrive in source order, and fails as soon as no classes can come of them.
 
-    def __init__(self, positive: str | None = None, fixed: LabelMap | None = None) -> None:
+    ``positive`` makes two classes of any number of labels, ``fixed`` is the map of a data set that is there already,
+    and ``only_two`` refuses a third label.
+    """
+
+    def __init__(self, positive: str | None = None, fixed: LabelMap | None = None, only_two: bool = False) -> None:
         self.positive = None if positive is None else label_text(positive)
-        self.fixed = fixed
+        self.fixed, self.only_two = fixed, only_two
+        self.signs: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
         if fixed is not None:
             self.positive = label_text(fixed.positive[0]) if fixed.one_against_rest else None
-        self.signs: dict[str, int] = {}
-        if fixed is not None:
             self.signs = fixed.signs()
-        self.rows = 0
-        self.flipped_rows = 0
+            self.numbers = {label: k for k, label in enumerate((*self.signs, *map(label_text, fixed.classes)))}
+
+    def numbered(self, labels: RawLabels, where: str) -> np.ndarray:
+        """Return the numbers of the labels of a block of the file ``where``."""
+        self.admit(labels.values, where)
+        table = np.array([self.numbers[label] for label in labels.values], dtype=np.int32)
+        return table[labels.codes]
 
     def encode(self, labels: RawLabels, where: str) -> np.ndarray:
-        """Return the signs of a block of the file ``where``."""
-        self.admit(labels.values, where)
-        table = np.array([self.signs[label] for label in labels.values], dtype=np.int8)
-        self.rows += labels.codes.size
-        return table[labels.codes]
+        """Return what the labels of a block of the file ``where`` mean as far as is known: signs or codes."""
+        numbers = self.numbered(labels, where)
+        return self.values[numbers]
+
+    @property
+    def values(self) -> np.ndarray:
+        """What each number means as far as is known: signs (int8), or codes of three classes or more (int32)."""
+        labels = list(self.numbers)
+        if self.signs:
+            return np.array([self.signs[label] for label in labels], np.int8)
+        if len(labels) == 1:
+            return np.array([-1 if _order(labels[0]) <= (False, Decimal(0), labels[0]) else 1], np.int8)
+        code = {label: k for k, label in enumerate(sorted(labels, key=_order) if self.fixed is None else labels)}
+        if len(labels) == 2:
+            return np.array([2 * code[label] - 1 for label in labels], np.int8)
+        return np.array([code[label] for label in labels], np.int32)
 
     def admit(self, labels: tuple[str, ...], where: str) -> None:
         """Take note of labels that occur next in the file ``where``."""
         for label in sorted(labels, key=_order):
-            if label not in self.signs:
+            if label not in self.numbers:
                 self._admit(label, where)
 
     def finish(self, where: str = "") -> LabelMap:
         """Return the map, once every row of the files ``where`` has been seen."""
-        found = list(self.signs)
-        if self.positive is not None and self.positive not in self.signs:
+        found = list(self.numbers)
+        if self.positive is not None and self.positive not in self.numbers:
             raise DataError(
                 f"no row is labelled {self.positive}; found: {_listed(found)}; choose --positive from these", path=where
             )
         if len(found) < 2:
             problem = f"a single class was found: {_listed(found) or 'none'}"
             raise DataError(f"{problem}; an SVM needs rows of two classes", path=where)
-        sides = {s: tuple(sorted((k for k, v in self.signs.items() if v == s), key=_order)) for s in (-1, 1)}
+        if self.fixed is not None and self.fixed.classes:
+            return self.fixed
+        values = dict(zip(found, self.values.tolist(), strict=True))
+        if len(found) > 2 and not self.signs:
+            return LabelMap((), (), classes=tuple(sorted(found, key=_order)))
+        sides = {s: tuple(sorted((k for k, v in values.items() if v == s), key=_order)) for s in (-1, 1)}
         return LabelMap(sides[-1], sides[1], self.positive is not None)
 
     def _admit(self, label: str, where: str) -> None:
         if self.positive is not None:
             self.signs[label] = 1 if label == self.positive else -1
         elif self.fixed is not None:
-            known = _listed(list(self.signs))
+            known = _listed(list(self.numbers))
             raise DataError(f"label {label} is new: this data set has {known}; correct the file's labels", path=where)
-        elif not self.signs:
-            self.signs[label] = -1 if _order(label) <= (False, Decimal(0), label) else 1
-        elif len(self.signs) == 1:
-            ((other, sign),) = self.signs.items()
-            wanted = 1 if _order(other) > _order(label) else -1
-            if wanted != sign:
-                self.flipped_rows = self.rows
-            self.signs = {other: wanted, label: -wanted}
-        else:
-            found = [*self.signs, label]
+        elif self.only_two and len(self.numbers) == 2:
+            found = [*self.numbers, label]
             raise DataError(
                 f"more than two labels: {_listed(found)}; pass --positive LABEL for one against the rest", path=where
             )
+        elif len(self.numbers) == MOST_CLASSES:
+            problem = (
+                f"more than {MOST_CLASSES:,} labels ({_listed(list(self.numbers))}), which is no column of classes"
+            )
+            raise DataError(
+                f"{problem}; name another with --label-column, or pass --positive LABEL for one against the rest",
+                path=where,
+            )
+        self.numbers[label] = len(self.numbers)
 
 
 class KnownLabels:
@@ -209,3 +239,30 @@ class KnownLabels:
 
     def _sign(self, label: str) -> int:
         return 0 if label in NO_LABEL else self.signs.get(label, self.other)
+
+
+class KnownClasses:
+    """Codes for rows to be scored, by the classes a model knows; ``UNKNOWN`` for a row whose label says none of them.
+
+    ``unknown`` counts rows by label, those without any left out.
+    """
+
+    def __init__(self, classes: Sequence[str], positive: str | None = None) -> None:
+        if positive is not None:
+            raise SpecError(f"--positive {positive} makes two classes, and the run has {len(classes):,}; leave it out")
+        self.codes = {label_text(name): k for k, name in enumerate(classes)}
+        self.unknown: dict[str, int] = {}
+
+    def signs_of(self, labels: RawLabels) -> np.ndarray:
+        """Return the codes of some rows."""
+        return np.array([self._code(label) for label in labels.values], dtype=np.int32)[labels.codes]
+
+    def count(self, labels: RawLabels) -> None:
+        """Count rows whose label says nothing although there is one."""
+        counts = np.bincount(labels.codes, minlength=len(labels.values)).tolist()
+        for label, rows in zip(labels.values, counts, strict=True):
+            if label not in NO_LABEL and self._code(label) == UNKNOWN:
+                self.unknown[label] = self.unknown.get(label, 0) + rows
+
+    def _code(self, label: str) -> int:
+        return UNKNOWN if label in NO_LABEL else self.codes.get(label, UNKNOWN)

@@ -1,9 +1,9 @@
-"""Which columns of a table mean what: label, weight, features.
+"""Which columns of a table mean what: label, weight, group, features.
 
-To train on, every column is a feature but label, weight, those to be ignored, and what a writer of Parquet kept as its
-row index. To be scored by a model with named features, the features are the model's columns, wherever they stand; a
-missing one is an error, others are left aside, and there need be no label. A weight tells no more of them than whether
-they were trained on.
+To train on, every column is a feature but label, weight, group, those to be ignored, and what a writer of Parquet kept
+as its row index. To be scored by a model with named features, the features are the model's columns, wherever they
+stand; a missing one is an error, others are left aside, and there need be no label. A weight tells no more of them than
+whether they were trained on, a group nothing.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ class Layout:
     weight: str | None
     features: tuple[str, ...] | None
     extra: tuple[str, ...] = ()
+    group: str | None = None
     ignored: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """Every column that has to be read."""
         features = list(self.features) if self.features is not None else ["indices", "values"]
-        return [*(name for name in (self.label, self.weight) if name is not None), *features]
+        return [*(name for name in (self.label, self.weight, self.group) if name is not None), *features]
 
     def batch_rows(self, list_entries: float = 0.0) -> int:
         """Return how many rows to take at a time so that a batch stays small; lists have so many entries a row."""
@@ -88,10 +89,14 @@ def _to_train(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
     weight = options.weight_column if options.weight_column in names else None
     if weight is None and options.weight_column != ReadOptions.weight_column:
         raise DataError(f"no column '{options.weight_column}'; correct --weight-column or leave it out", path=path)
+    group = options.group_column
+    if group is not None and (group not in names or group in (options.label_column, weight)):
+        problem = f"column '{group}' is the label or the weight" if group in names else f"no column '{group}'"
+        raise DataError(f"{problem}; correct --group or leave it out", path=path)
     if _has_lists(schema):
         _check_lists(schema, path)
-        return Layout(options.label_column, weight, None)
-    aside = {options.label_column, weight, *index_columns(schema), *options.ignore}
+        return Layout(options.label_column, weight, None, group=group)
+    aside = {options.label_column, weight, group, *index_columns(schema), *options.ignore}
     features = tuple(name for name in names if name not in aside)
     if "" in features:
         place = names.index("") + 1
@@ -99,7 +104,7 @@ def _to_train(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
     if not features:
         raise DataError("no feature columns; every column but label and weight is a feature", path=path)
     _check_numeric(schema, features, path)
-    return Layout(options.label_column, weight, features)
+    return Layout(options.label_column, weight, features, group=group)
 
 
 def _to_score(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
@@ -126,7 +131,7 @@ def _to_score(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
         _check_numeric(schema, features, path)
     if label is not None:
         _check_label(schema.field(label).type, path, options)
-    known = {label, options.weight_column, *(features or ("indices", "values"))}
+    known = {label, options.weight_column, options.group_column, *(features or ("indices", "values"))}
     known |= {*index_columns(schema), *options.ignore}
     extra = tuple(name for name in names if name not in known)
     return Layout(label, _weight_to_score(schema, features, options), features, extra)

@@ -24,7 +24,7 @@ from pipeline.data.shards.directory import OpenDirectory, existing_directory
 from pipeline.data.shards.manifest import Manifest
 from pipeline.data.shards.mapping import forget_maps, read_shard
 from pipeline.data.shards.merging import Full, ShardRun, groups_of, mergeable, whole_files, with_few_sources
-from pipeline.data.shards.rows import Rows
+from pipeline.data.shards.rows import Rows, joined_groups
 from pipeline.data.shards.shard import ShardInfo, write_shard
 from pipeline.errors import DatasetError
 from pipeline.events import Listener, Progress, silent
@@ -88,19 +88,20 @@ def merge_appended(directory: OpenDirectory, grown: Manifest, full: Full, listen
 
 def _merged(directory: OpenDirectory, manifest: Manifest, plan: Mapping[str, ShardRun], listen: Listener) -> Manifest:
     """Write the new shards; return the manifest with each in the place of those that it is made of."""
-    new = _write_all(directory.path, plan, manifest.features, listen)
+    new = _write_all(directory.path, plan, manifest, listen)
     done = replace(manifest, shards=_replaced(manifest.shards, list(plan.values()), new))
     if done.fingerprint != manifest.fingerprint:
         raise DatasetError(f"{directory.final}: the merged shards have other rows; nothing was changed")
     return done
 
 
-def _write_all(directory: Path, plan: Mapping[str, ShardRun], n_features: int, listen: Listener) -> list[ShardInfo]:
+def _write_all(directory: Path, plan: Mapping[str, ShardRun], manifest: Manifest, listen: Listener) -> list[ShardInfo]:
     sizes = [sum(shard.bytes for shard in run) for run in plan.values()]
     written: list[ShardInfo] = []
     rows = done = 0
     with ThreadPoolExecutor(available_cores(), "svmsieve-compact") as pool:
-        tasks = [partial(_merge, directory, name, run, n_features) for name, run in plan.items()]
+        about = manifest.features, len(manifest.labels.classes)
+        tasks = [partial(_merge, directory, name, run, *about) for name, run in plan.items()]
         for info, size in zip(in_order(pool, tasks, ahead=available_cores()), sizes, strict=True):
             written.append(info)
             rows, done = rows + info.rows, done + size
@@ -108,9 +109,9 @@ def _write_all(directory: Path, plan: Mapping[str, ShardRun], n_features: int, l
     return written
 
 
-def _merge(directory: Path, name: str, run: ShardRun, n_features: int) -> ShardInfo:
-    parts = [read_shard(str(directory / shard.name), n_features, shard.sha256) for shard in run]
-    info = write_shard(directory, name, _joined(parts))
+def _merge(directory: Path, name: str, run: ShardRun, n_features: int, classes: int) -> ShardInfo:
+    parts = [read_shard(str(directory / shard.name), n_features, shard.sha256, classes=classes) for shard in run]
+    info = write_shard(directory, name, _joined(parts), classes)
     if info.digest != join_digests([(shard.digest, shard.rows) for shard in run]):
         raise DatasetError(f"{directory / run[0].name}: has other rows than manifest.json says; ingest the data again")
     return info
@@ -128,6 +129,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
         costs=np.concatenate([rows.costs for rows in parts]),
         norms=np.concatenate([rows.norms for rows in parts]),
         n_features=parts[0].n_features,
+        groups=joined_groups([rows.groups for rows in parts]),
     )
 
 

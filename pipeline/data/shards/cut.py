@@ -38,13 +38,13 @@ def cut(
         names = {shard.name: shard_name(old.next_number + k) for k, shard in enumerate(those)}
         if planned is not None:
             planned({new: (was,) for was, new in names.items()})
-        written = {}
+        written, classes = {}, len(old.labels.classes)
         for shard in those:
-            rows = read_shard(str(directory.path / shard.name), old.features, shard.sha256)
+            rows = read_shard(str(directory.path / shard.name), old.features, shard.sha256, classes=classes)
             kept = _without(rows, parts[shard.name])
             if not kept.n_rows:
                 raise DatasetError(f"{out}: all rows of {shard.name} would be cut out; retire it instead")
-            written[shard.name] = write_shard(directory.path, names[shard.name], kept)
+            written[shard.name] = write_shard(directory.path, names[shard.name], kept, classes)
         gone, first = list[tuple[int, int]](), 0
         for shard in old.shards:
             gone += [(first + start, first + stop) for start, stop in parts.get(shard.name, ())]
@@ -71,4 +71,5 @@ def _without(rows: Rows, gone: Ranges) -> Rows:
         costs=rows.costs[kept],
         norms=rows.norms[kept],
         n_features=rows.n_features,
+        groups=None if rows.groups is None else rows.groups[kept],
     )

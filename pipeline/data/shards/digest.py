@@ -74,6 +74,14 @@ def _placed_hashes(indptr, indices, values, places, hashes):  # type: ignore[no-
 
 
 @kernel
+def _with_groups(hashes, groups):  # type: ignore[no-untyped-def]
+    found = np.empty(hashes.size, np.uint64)
+    for row in range(hashes.size):
+        found[row] = _mix(hashes[row] + _mix(groups[row] + _K1))
+    return found
+
+
+@kernel
 def _lanes(hashes):  # type: ignore[no-untyped-def]
     first, second = np.uint64(0), np.uint64(0)
     for h in hashes:
@@ -83,7 +91,8 @@ def _lanes(hashes):  # type: ignore[no-untyped-def]
 
 
 def row_hashes(rows: Rows) -> np.ndarray:
-    """Return h_i of some rows: the same row has the same hash wherever it stands, in whatever data set."""
+    """Return h_i of some rows: the same row has the same hash wherever it stands, in whatever data set or view."""
+    rows = rows.stored or rows
     return _hashes(*alike(rows.indptr, rows.indices, rows.values, rows.labels, rows.costs))
 
 
@@ -105,8 +114,9 @@ def placed_hashes(matrix: tuple[np.ndarray, np.ndarray, np.ndarray], places: np.
 
 
 def digest_rows(rows: Rows) -> Lanes:
-    """Return both lanes of some rows; float32 and float64 spellings of the same value agree."""
-    first, second = _lanes(row_hashes(rows))
+    """Return both lanes of some rows and their groups; float32 and float64 spellings of the same value agree."""
+    hashes = row_hashes(rows)
+    first, second = _lanes(hashes if rows.groups is None else _with_groups(hashes, *alike(rows.groups)))
     return int(first), int(second)
 
 

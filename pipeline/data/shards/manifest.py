@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pipeline.data.reading.block import LARGEST_FEATURES
-from pipeline.data.reading.labels import LabelMap
+from pipeline.data.reading.labels import MISSING, MOST_CLASSES, LabelMap, label_text
 from pipeline.data.reading.tidy import LARGEST_NORM
 from pipeline.data.shards.digest import Lanes, fingerprint, join_digests
 from pipeline.data.shards.shard import LARGEST_NUMBER, ShardInfo, number_of
@@ -32,7 +32,8 @@ from pipeline.errors import DatasetError
 from pipeline.files import write_whole
 
 MANIFEST = "manifest.json"
-FORMAT, VERSION = "svmsieve-shards", 1
+FORMAT = "svmsieve-shards"
+SIGNS, CLASSES, GROUPS = 1, 2, 3  # versions: labels are -1 and +1; or codes of three classes or more; rows have groups
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,9 @@ class SourceInfo:
 class Manifest:
     """A data set of shards. ``features`` counts the bias column, which is the last one; ``bias`` 0 means none.
 
-    ``index_base`` is what the indices of its svmlight files count from; None where there was no such file. Shards with
-    numbers below ``used`` may have been there before.
+    ``index_base`` is what the indices of its svmlight files count from; None where there was no such file. ``group`` is
+    the column that rows have their groups from, if they have any. Shards with numbers below ``used`` may have been
+    there before.
     """
 
     features: int
@@ -68,6 +70,7 @@ class Manifest:
     bias: float = 0.0
     index_base: int | None = None
     columns: tuple[str, ...] | None = None
+    group: str | None = None
     created_by: str = "svmsieve"
     used: int = field(default=0, compare=False)
 
@@ -85,6 +88,11 @@ class Manifest:
     def positives(self) -> int:
         """Number of rows with label +1."""
         return sum(shard.positives for shard in self.shards)
+
+    @cached_property
+    def class_counts(self) -> tuple[int, ...]:
+        """Number of rows of each class; empty where labels are signs."""
+        return tuple(map(sum, zip(*(shard.counts for shard in self.shards), strict=True)))
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -107,9 +115,16 @@ class Manifest:
         return {
             "rows": self.rows,
             "nnz": self.nnz,
-            "label_counts": {"-1": self.rows - self.positives, "+1": self.positives},
+            "label_counts": self.label_counts,
             "fingerprint": self.fingerprint,
         }
+
+    @property
+    def label_counts(self) -> dict[str, int]:
+        """Number of rows by class, or by sign."""
+        if self.labels.classes:
+            return dict(zip(self.labels.classes, self.class_counts, strict=True))
+        return {"-1": self.rows - self.positives, "+1": self.positives}
 
     def to_json(self) -> dict[str, object]:
         """Return the content of ``manifest.json``."""
@@ -117,15 +132,17 @@ class Manifest:
         return {**self._head(), "sources": sources, "shards": shards}
 
     def _head(self) -> dict[str, object]:
+        classes = list(self.labels.classes)
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": GROUPS if self.group is not None else CLASSES if classes else SIGNS,
             **self.summary,
             "features": self.features,
             "bias": self.bias,
             "index_base": self.index_base,
-            "label_map": self.labels.to_json(),
+            **({"classes": classes} if classes else {"label_map": self.labels.to_json()}),
             "columns": None if self.columns is None else list(self.columns),
+            **({} if self.group is None else {"group": self.group}),
             "created_by": self.created_by,
             "next_number": self.next_number,
         }
@@ -142,22 +159,25 @@ class Manifest:
     def from_json(cls, item: object) -> Manifest:
         """Read the content of ``manifest.json``; ValueError says which value cannot be."""
         head = fitting({"next_number": 0} | item if type(item) is dict else item, _HEAD, more=True)
-        labels = fitting(head["label_map"], _LABELS, "label_map")
-        if set(labels["-1"]) & set(labels["+1"]):
-            raise ValueError("label_map has a label on both sides")
+        version = head.get("version")
+        group = fitting(head, _GROUPS, more=True)["group"] if version == GROUPS else None
+        codes = version == CLASSES or (version == GROUPS and "classes" in head)
+        labels = _classes(head) if codes else _signs(head)
         if len(set(head["columns"] or ())) < len(head["columns"] or ()):
             raise ValueError("columns has a name twice")
         if head["features"] < (2 if head["bias"] else 1) or len(head["columns"] or ()) > head["features"]:
             raise ValueError(f"features is {head['features']}, fewer than the columns and the bias need")
+        shards = [ShardInfo.from_json(s, f"shards[{k}]", len(labels.classes)) for k, s in enumerate(head["shards"])]
         sources = (fitting(each, _SOURCE, f"sources[{k}]") for k, each in enumerate(head["sources"]))
         return cls(
             features=head["features"],
-            labels=LabelMap.from_json(labels),
-            shards=_distinct([ShardInfo.from_json(each, f"shards[{k}]") for k, each in enumerate(head["shards"])]),
+            labels=labels,
+            shards=_distinct(shards),
             sources=tuple(SourceInfo(**source) for source in sources),
             bias=float(head["bias"]),
             index_base=head["index_base"],
             columns=None if head["columns"] is None else tuple(head["columns"]),
+            group=group,
             created_by=head["created_by"],
             used=head["next_number"],
         )
@@ -170,8 +190,9 @@ class Manifest:
             "rows": self.rows + more.rows,
             "nnz": self.nnz + more.nnz,
             "positives": self.positives + more.positives,
+            "class_counts": tuple(map(sum, zip(self.class_counts, more.class_counts, strict=True))),
+            "next_number": grown.used,
         }
-        known["next_number"] = grown.used
         grown.__dict__.update(known, lanes=join_digests([(self.lanes, self.rows), (more.lanes, more.rows)]))
         return grown
 
@@ -180,7 +201,6 @@ _HEAD: Form = {
     "features": whole_between(1, LARGEST_FEATURES),
     "bias": number_between(-LARGEST_NORM, LARGEST_NORM),
     "index_base": one_among(0, 1, None),
-    "label_map": OBJECT,
     "columns": list_of(UNICODE, or_none=True),
     "sources": list_of(ANY),
     "shards": list_of(ANY, filled=True),
@@ -192,8 +212,32 @@ _HEAD: Form = {
     "fingerprint": TEXT,
 }
 _SIDE = list_of(UNICODE, filled=True)
+_SIGNS: Form = {"label_map": OBJECT}
 _LABELS: Form = {"-1": _SIDE, "+1": _SIDE, "one_against_rest": FLAG}
+_CLASSES: Form = {"classes": _SIDE}
+_GROUPS: Form = {"group": UNICODE}
 _SOURCE: Form = {"name": TEXT, "bytes": whole_between(0, LARGEST), "rows": whole_between(0, LARGEST)}
+
+
+def _signs(head: dict[str, object]) -> LabelMap:
+    """Return the map of labels to signs that a manifest of version 1 has."""
+    labels = fitting(fitting(head, _SIGNS, more=True)["label_map"], _LABELS, "label_map")
+    if set(labels["-1"]) & set(labels["+1"]):
+        raise ValueError("label_map has a label on both sides")
+    return LabelMap.from_json(labels)
+
+
+def _classes(head: dict[str, object]) -> LabelMap:
+    """Return the classes that a manifest of version 2 has."""
+    names = fitting(head, _CLASSES, more=True)["classes"]
+    if not 3 <= len(names) <= MOST_CLASSES:
+        raise ValueError(f"classes has {len(names):,} names, not from 3 to {MOST_CLASSES:,}")
+    spelled = set(map(label_text, names))
+    if len(spelled) < len(names):
+        raise ValueError("classes has a name twice")
+    if spelled.intersection(MISSING):
+        raise ValueError("classes has a name that is no label")
+    return LabelMap((), (), classes=tuple(names))
 
 
 def _distinct(shards: list[ShardInfo]) -> tuple[ShardInfo, ...]:
@@ -266,8 +310,9 @@ def _parsed(content: bytes) -> Manifest:
         raise ValueError(f"it is {as_json(item)}, not an object")
     if item.get("format") != FORMAT:
         raise _OtherError("not a manifest of svmsieve shards; ingest the data first")
-    if type(item.get("version")) is not int or item["version"] != VERSION:
-        raise _OtherError(f"version {as_json(item.get('version'))}, but this svmsieve reads version {VERSION}")
+    if type(item.get("version")) is not int or item["version"] not in (SIGNS, CLASSES, GROUPS):
+        known = f"versions {SIGNS} to {GROUPS}"
+        raise _OtherError(f"version {as_json(item.get('version'))}, but this svmsieve reads {known}")
     manifest = Manifest.from_json(item)
     if any(item[key] != value for key, value in manifest.summary.items()):
         raise _OtherError("the manifest contradicts itself (it was edited or cut); ingest the data again")

@@ -28,9 +28,10 @@ VARIABLE = "SVMSIEVE_CHECKSUM"  # 0: shards are read without comparing their che
 KEPT_MAPS = 8192  # of the 65,530 that Linux allows a process
 KEPT_FACTS = 1 << 16  # files that are known to be as they should
 TICK = 20_000_000  # nanoseconds; two changes of a file within a tick of the system's clock (at most 10 ms) look alike
-_COLUMNS = ("label", "cost", "norm", "indices", "values")
+_COLUMNS, _GROUP = ("label", "cost", "norm", "indices", "values"), ("group", pa.uint64())
 _LISTS = (pa.list_(pa.float32()), pa.list_(pa.float64()))
-_TYPES = (pa.int8(), pa.float64(), pa.float64(), pa.list_(pa.int32()))
+_TYPES = (pa.float64(), pa.float64(), pa.list_(pa.int32()))
+_SIGNS, _CODES = pa.int8(), pa.int32()
 
 _facts: set[tuple[object, ...]] = set()
 
@@ -48,19 +49,20 @@ def wants_checksums() -> bool:
     return os.environ.get(VARIABLE, "1") != "0"
 
 
-def read_shard(path: str, n_features: int, sha256: str = "", used: bool = False) -> Rows:
+def read_shard(path: str, n_features: int, sha256: str = "", used: bool = False, classes: int = 0) -> Rows:
     """Map a shard into memory and return its rows as views of the file; ``sha256`` "" means that it is not compared.
 
     The mappings of the last shards stay open, so that a process that passes over them again need not fault every page
     in anew; they count as file cache, not as memory of the process (but see ``engine.on_worker``). ``used`` says that
-    whoever reads the file touches it, so that a change of its status means nothing.
+    whoever reads the file touches it, so that a change of its status means nothing. Labels are codes of so many
+    ``classes``; 0 means that they are signs.
     """
     try:
         status = regular(Path(path))
         identity = _identity(status)[: 3 if used else 4]
         if sha256:
             _once(path, identity, sha256, lambda: _prove(path, sha256, opened=True))
-        return _kept_map(path, n_features, identity)
+        return _kept_map(path, n_features, identity, classes)
     except FileNotFoundError as error:
         problem = "the shard is gone: the data set was changed since it was opened"
         raise GoneError(f"{path}: {problem}; run again") from error
@@ -70,9 +72,9 @@ def read_shard(path: str, n_features: int, sha256: str = "", used: bool = False)
 
 
 @lru_cache(maxsize=KEPT_MAPS)
-def _kept_map(path: str, n_features: int, identity: tuple[int, ...]) -> Rows:
+def _kept_map(path: str, n_features: int, identity: tuple[int, ...], classes: int) -> Rows:
     rows = map_shard(path, n_features)
-    _once(path, identity, n_features, lambda: _refuse_unsound(path, rows))
+    _once(path, identity, (n_features, classes), lambda: _refuse_unsound(path, rows, classes))
     return rows
 
 
@@ -98,6 +100,7 @@ def map_shard(path: str, n_features: int) -> Rows:
         costs=_view(batch.column("cost")),
         norms=_view(batch.column("norm")),
         n_features=n_features,
+        groups=_view(batch.column("group")) if "group" in batch.schema.names else None,
     )
 
 
@@ -114,12 +117,15 @@ def _batch(content: pa.Buffer) -> pa.RecordBatch:
     reader = pa.ipc.open_file(content)
     if reader.num_record_batches != 1:
         raise pa.ArrowInvalid(f"{reader.num_record_batches} record batches instead of one")
-    types = tuple(reader.schema.types)
-    if tuple(reader.schema.names) != _COLUMNS or types[:-1] != _TYPES or types[-1] not in _LISTS:
+    names, types = tuple(reader.schema.names), tuple(reader.schema.types)
+    if names[-1:] == _GROUP[:1] and types[-1] == _GROUP[1]:
+        names, types = names[:-1], types[:-1]
+    fits = types[:1] in ((_SIGNS,), (_CODES,)) and types[1:-1] == _TYPES and types[-1] in _LISTS
+    if names != _COLUMNS or not fits:
         raise pa.ArrowInvalid("it has other columns than a shard")
     batch = reader.get_batch(0)
     batch.validate()
-    children = (column.values for column in batch.columns[3:])
+    children = (column.values for column in batch.columns[3:5])
     if any(array.null_count for array in (*batch.columns, *children)):
         raise pa.ArrowInvalid("values are missing")
     return batch
@@ -151,8 +157,9 @@ def _prove(path: str, sha256: str, opened: bool = False) -> None:
         raise AlteredError(f"{path}: the shard {said} (its checksum differs); {cure}")
 
 
-def _refuse_unsound(path: str, rows: Rows) -> None:
-    fault = fault_of(rows)
+def _refuse_unsound(path: str, rows: Rows, classes: int) -> None:
+    wanted = np.int32 if classes else np.int8
+    fault = fault_of(rows, classes) if rows.labels.dtype == wanted else f"its labels are {rows.labels.dtype.name}"
     if fault is not None:
         raise DatasetError(f"{path}: the shard is damaged ({fault}); {_remedy(Path(path).parent)}")
 

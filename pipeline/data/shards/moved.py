@@ -33,15 +33,17 @@ class Whereabouts:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the rows are now: a file, its checksum, its features, and the first of the rows there."""
+    """Where the rows are now: a file, its checksum, its features and classes, and the first of the rows there."""
 
     path: str
     sha256: str
     n_features: int
+    classes: int
     start: int
 
     def rows(self, count: int) -> Rows:
-        return read_shard(self.path, self.n_features, self.sha256).part(self.start, self.start + count)
+        found = read_shard(self.path, self.n_features, self.sha256, classes=self.classes)
+        return found.part(self.start, self.start + count)
 
 
 def moved_rows(shard: Whereabouts, n_features: int, gone: GoneError) -> Rows:
@@ -73,5 +75,6 @@ def _place(shard: Whereabouts) -> _Place | None:
         return None
     if first + info.rows < shard.first_row + shard.n_rows:
         return None
-    place = _Place(str(directory / info.name), info.sha256, manifest.features, shard.first_row - first)
+    about = info.sha256, manifest.features, len(manifest.labels.classes)
+    place = _Place(str(directory / info.name), *about, shard.first_row - first)
     return place if digest_text(digest_rows(place.rows(shard.n_rows))) == shard.digest else None

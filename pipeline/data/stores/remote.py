@@ -38,6 +38,7 @@ class RemoteShard:
     n_features: int
     digest: str
     compared: bool = True
+    classes: int = 0
 
     @property
     def path(self) -> str:
@@ -57,7 +58,8 @@ class RemoteShard:
 
     def _mapped(self) -> Rows:
         with brought(self.directory, self.name, self.bytes, self.sha256) as path:
-            return read_shard(str(path), self.n_features, self.sha256 if self.compared else "", used=True)
+            sha256 = self.sha256 if self.compared else ""
+            return read_shard(str(path), self.n_features, sha256, used=True, classes=self.classes)
 
 
 def remote_manifest(store: RemoteStore) -> Manifest | None:
@@ -82,11 +84,11 @@ def open_remote(store: RemoteStore, full_check: bool = False) -> tuple[Manifest,
         with ThreadPoolExecutor(REQUESTS) as pool:
             for _ in in_order(pool, [partial(_check_content, store, i) for i in manifest.shards], ahead=REQUESTS):
                 pass
-    shards, first, compared = [], 0, wants_checksums()
+    shards, first, known = [], 0, (wants_checksums(), len(manifest.labels.classes))
     for info in manifest.shards:
         digest = digest_text(info.digest)
         sizes = (first, info.rows, info.nnz, manifest.features)
-        shards.append(RemoteShard(store.url, info.name, info.bytes, info.sha256, *sizes, digest, compared))
+        shards.append(RemoteShard(store.url, info.name, info.bytes, info.sha256, *sizes, digest, *known))
         first += info.rows
     return manifest, tuple(shards)
 

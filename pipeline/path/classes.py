@@ -1,0 +1,214 @@
+"""Several classes: each against the rest is a path of its own, and all of them are trained together.
+
+    weights of classes, C -> K problems over the same rows -> run_together -> scores of all classes together, by C
+
+All classes are trained at the same C, so that their scores can be compared: a row is of the class whose model gives it
+the largest. What happens depends on the run directory alone, whose classes' runs go on where they were: killed
+anywhere, the same command ends with the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.blas import one_thread
+from pipeline.data.dataset import Dataset
+from pipeline.data.reading.labels import UNKNOWN
+from pipeline.engine.engine import Engine
+from pipeline.engine.together import Together
+from pipeline.errors import SpecError
+from pipeline.events import Listener, Note, silent
+from pipeline.maths.eps_grid import check_grid
+from pipeline.maths.score import best, mean_scores, standard_errors
+from pipeline.meter import MemoryMeter
+from pipeline.path.batch import Problem, division, run_together
+from pipeline.path.class_judge import ClassJudge, SplitRows, split_rows
+from pipeline.path.class_weights import weights_of_classes
+from pipeline.path.gamma import check_references
+from pipeline.path.path import versions
+from pipeline.path.spaces import make_space, projected
+from pipeline.runs.classes import ClassesRun, ClassesStep, open_classes
+from pipeline.runs.classes_writer import ClassesWriter, writing_classes
+from pipeline.runs.data_record import DataRecord, ReferenceRecord
+from pipeline.runs.directory import FOLDS, Run, StepView
+from pipeline.runs.records import Scores
+from pipeline.scoring.classes_model import ClassesModel
+from pipeline.scoring.linear_model import trained_on
+from pipeline.scoring.models import classes_model_of
+from pipeline.scoring.seen import seen_by, watch_for
+from pipeline.spec import PathSpec
+from pipeline.working.state import collect
+
+
+def train_classes(
+    engine: Engine,
+    data: Dataset,
+    spec: PathSpec,
+    out: Path,
+    validation: Dataset | None = None,
+    listen: Listener = silent,
+    references: Sequence[ClassesStep] = (),
+) -> ClassesRun:
+    """Train every class against the rest, at every C, into the run directory ``out``, or continue what is there.
+
+    With cross-validation its folds are trained beside it, and name its best step by their mean score.
+    """
+    _check(data, spec, references)
+    weights_of_classes(data, spec, np.array(data.class_counts))
+    about = DataRecord.of(data, validation, tuple(map(_record, references)))
+    if validation is not None:
+        model = _check_validation(data, validation, listen)
+    specs = [spec, *(replace(spec, fold=(k, spec.cv), cv=0) for k in range(spec.cv))]
+    splits = [split_rows(engine, data, each) for each in specs]
+    with ExitStack() as stack, MemoryMeter() as meter:
+        writer = stack.enter_context(writing_classes(out, spec, about, versions()))
+        main = ClassesPath(engine, data, spec, writer, splits[0])
+        paths, problems = [main], main.problems(references)
+        for k, (each, split) in enumerate(zip(specs[1:], splits[1:], strict=True)):
+            part = replace(each, grid=main.grid, grid_in_c_min=False)
+            begun = writing_classes(out / FOLDS / str(k), part, DataRecord.of(data), versions())
+            paths.append(ClassesPath(engine, data, part, stack.enter_context(begun), split))
+            problems += paths[-1].problems((), f"fold {k + 1} of {spec.cv}, ")
+        runs, count = run_together(engine, problems, listen), len(data.classes)
+        if validation is not None:
+            watch = watch_for(runs[0], listen)
+            seen = seen_by(engine, about, model, validation, None if watch is None else watch.sketch)
+            if said := seen.said(spec):
+                listen(Note(f"{validation.path}: {said}"))
+        for k, path in enumerate(paths):
+            path.finish(runs[k * count : (k + 1) * count], validation if path is main else None, meter)
+        if spec.cv:
+            _cross_validated(main.writer, [path.writer.header.scores or [] for path in paths[1:]])
+    found = open_classes(Path(out).resolve())
+    _mention_what_is_not_defined(found, listen)
+    return found
+
+
+class ClassesPath:
+    """One run of all classes: its problems, and what is known of all of them when they are solved."""
+
+    def __init__(self, engine: Engine, data: Dataset, spec: PathSpec, writer: ClassesWriter, split: SplitRows) -> None:
+        self.engine, self.data, self.spec, self.writer, self.split = engine, data, spec, writer, split
+        self.begun = time.perf_counter()
+        weights = weights_of_classes(data, spec, split.trained)
+        self.writer.update(class_weights=None if weights is None else list(weights))
+        self.views = [data.against_rest(k, weights) for k in range(len(data.classes))]
+        self.grid = self._grid()
+
+    def problems(self, references: Sequence[ClassesStep], name: str = "") -> list[Problem]:
+        """Return the path of every class against the rest."""
+        spec = replace(self.spec, grid=self.grid, grid_in_c_min=False, class_weight=None, cv=0)
+        inside = [bool(name) or k > 0 for k in range(len(self.views))]  # the first class's run knows the rows
+        starts = [tuple(step.parts[step.classes.index(each)] for step in references) for each in self.data.classes]
+        return [
+            Problem(view, spec, self.writer.part(k), None, starts[k], f"{name}class {self.data.classes[k]}", inner)
+            for k, (view, inner) in enumerate(zip(self.views, inside, strict=True))
+        ]
+
+    def finish(self, runs: Sequence[Run], validation: Dataset | None, meter: MemoryMeter) -> None:
+        """Score the models of every C, once all classes have them, and finish run.json."""
+        self.writer.expect_whole(runs)
+        if self.writer.header.is_finished:
+            return
+        judge, found = ClassJudge(self.engine, self.data, self.split, validation), list[Scores | None]()
+        with one_thread():
+            for k, parts in enumerate(zip(*(run.steps for run in runs), strict=True)):
+                found.append(judge.scores(self._model(k, parts), self.spec.select))
+        scores = [each for each in found if each is not None]
+        self.writer.finish(
+            runs,
+            n_steps=len(found),
+            scores=scores or None,
+            best_step=best(found, self.spec.select),
+            peak_memory=meter.look(),
+            seconds=time.perf_counter() - self.begun,
+        )
+
+    def _model(self, number: int, parts: tuple[StepView, ...]) -> ClassesModel:
+        step = ClassesStep(number, parts[0].c, None, parts, self.writer.header)
+        return classes_model_of(self.writer.folder, step, self.data)
+
+    def _grid(self) -> tuple[float, ...]:
+        """Return the C that all classes are trained at, ascending."""
+        assert self.spec.grid is not None, "see _check"
+        unit = self._smallest_c_min() if self.spec.grid_in_c_min else 1.0
+        return tuple(unit * c for c in check_grid(list(self.spec.grid)))
+
+    def _smallest_c_min(self) -> float:
+        """Return the smallest C_min of all classes, which run.json keeps."""
+        if self.writer.header.c_min is None:
+            spec = replace(self.spec, class_weight=None)
+            problems = [Problem(view, spec, self.writer.folder) for view in self.views]
+            count, memory = division(self.engine, problems)
+            found = list[float]()
+            with one_thread():
+                for first in range(0, len(problems), count):
+                    some = problems[first : first + count]
+                    tasks = [partial(_c_min, problem=each, writer=self.writer, memory=memory) for each in some]
+                    found += Together(self.engine).run(tasks)
+            if not np.isfinite(min(found)):
+                raise SpecError("the rows of every class sum to zero, so that there is no C_min; give the grid in C")
+            self.writer.update(c_min=min(found))
+        assert self.writer.header.c_min is not None
+        return self.writer.header.c_min
+
+
+def _c_min(engine: Engine, problem: Problem, writer: ClassesWriter, memory: int) -> float:
+    """Return the C_min of a class against the rest."""
+    budget = projected(engine, problem.data, problem.spec, memory)
+    state = collect(engine, problem.data, problem.spec, writer.scratch() if budget.scratch else None)
+    space = make_space(engine, problem.data, state, problem.spec, budget)
+    try:
+        return space.c_min()
+    finally:
+        space.release()
+
+
+def _cross_validated(writer: ClassesWriter, folds: list[list[Scores]]) -> None:
+    """Write the mean scores of the folds into run.json, and the best step by them."""
+    means = mean_scores(folds)
+    writer.update(cv_scores=means, cv_se=standard_errors(folds), best_step=best(means, writer.header.spec.select))
+
+
+def _check(data: Dataset, spec: PathSpec, references: Sequence[ClassesStep]) -> None:
+    """Refuse what cannot be, before anything is written."""
+    if spec.grid is None:  # each class would follow the eps-path at its own pace: they do not agree on the next C yet
+        problem = f"{data.path}: has {len(data.classes):,} classes, which are trained at the same C"
+        raise SpecError(f"{problem}; give them as --grid, for example 10x:1000x:5")
+    for step in references:
+        if not isinstance(step, ClassesStep):
+            problem = "the reference is a model of two classes, and the data have"
+            raise SpecError(f"{problem} {len(data.classes):,}; give a run of the same classes")
+        missing = [name for name in data.classes if name not in step.classes]
+        if missing:
+            raise SpecError(f"the reference has no model of class {missing[0]}; give a run of the same classes")
+        check_references(spec, step.parts)
+    if spec.patience:
+        raise SpecError(f"{data.path}: patience is for two classes; leave it out, and give the C as --grid")
+
+
+def _check_validation(data: Dataset, validation: Dataset, listen: Listener) -> ClassesModel:
+    """Refuse validation data that the models could not score, before anything is trained; return such a model."""
+    model = trained_on(data.against_rest(0), Path(data.path), 0.0, np.zeros(data.n_features))
+    both = ClassesModel(Path(data.path), 0, 0.0, (model,), data.classes)
+    both.places_on(validation, listen)
+    if (both.codes_on(validation, listen) == UNKNOWN).all():
+        raise SpecError(f"{validation.path}: has none of the classes of {data.path}; score on rows with these labels")
+    return both
+
+
+def _record(step: ClassesStep) -> ReferenceRecord:
+    return ReferenceRecord(step.c, step.header.data.fingerprint, step.header.seal)
+
+
+def _mention_what_is_not_defined(run: ClassesRun, listen: Listener) -> None:
+    if any(run.scores) and run.header.best_step is None:
+        name = run.spec.select.replace("_", " ")
+        listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))

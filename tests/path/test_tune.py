@@ -1,0 +1,316 @@
+"""``tune``: the curve, the choice, the model; all of it is what verify finds, and the same after any interruption."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import pipeline
+from pipeline.engine.engine import Engine
+from pipeline.errors import RunError, SpecError
+from pipeline.events import StepProgress
+from pipeline.maths.calibration import Calibration
+from pipeline.path import tune as tuning
+from pipeline.path.tune import coarse_grid, fine_grid, lattice
+from pipeline.runs.chain import sealed
+from pipeline.runs.directory import open_run
+from pipeline.verify.said import read_said
+from pipeline.verify.tuned import check_patience, searched
+from pipeline.verify.verify import verify
+from pipeline.working.state import collect
+from tests.trained import command
+from tests.worlds import World, check_run, plain_world, write_shards
+
+
+@pytest.fixture(scope="module")
+def world():
+    return plain_world(n=240, d=6, seed=11, noise=2.0)
+
+
+@pytest.fixture(scope="module")
+def data(world, tmp_path_factory):
+    return write_shards(tmp_path_factory.mktemp("rows"), world, cuts=[50, 120])
+
+
+@pytest.fixture(scope="module")
+def run(data, tmp_path_factory):
+    return pipeline.tune(data, out=tmp_path_factory.mktemp("tuned") / "run")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All models, and what run.json says but for times and memory."""
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.npz"))}
+    for path in sorted(folder.rglob("run.json")):
+        item = json.loads(path.read_text())
+        for name in ("seconds", "peak_memory", "seal", "chain"):
+            item.pop(name, None)
+        found[str(path.relative_to(folder))] = json.dumps(item).encode()
+    return found
+
+
+def checked(run, data, **more):
+    with Engine("threads", 2) as engine:
+        return verify(engine, run.path, data, **more)
+
+
+class TestGrids:
+    def test_the_lattice_is_the_same_for_all_data(self):
+        assert coarse_grid(0.0123, 2.0) == [0.03162, 0.1, 0.3162, 1.0]
+        assert coarse_grid(0.03162, 2.0)[0] == 0.03162
+        assert coarse_grid(0.03163, 2.0)[0] == 0.1
+        assert coarse_grid(1e-3, 1e-3) == [1e-3]
+        assert len(coarse_grid(1.0, None)) == 1 + 2 * tuning.MOST_DECADES
+
+    def test_around_the_best(self):
+        coarse = coarse_grid(0.01, 100.0)
+        assert fine_grid(1.0, coarse) == [0.5623, 0.7499, 1.334, 1.778]
+        assert fine_grid(0.01, coarse) == [0.01334, 0.01778]
+        assert all(lattice(k, 8) not in coarse for k in (-2, -1, 1, 2))
+
+    def test_an_end_below_the_start(self):
+        with pytest.raises(SpecError, match=r"C_max = 0\.001 is below 0\.1"):
+            coarse_grid(0.1, 0.001)
+
+
+class TestRun:
+    def test_the_curve_is_that_of_the_folds(self, run):
+        header = run.header
+        cs = header.cv_c
+        assert cs == sorted(cs)
+        folds = [
+            {
+                step.c: step.scored["accuracy"]
+                for stage in ("coarse", "fine")
+                for step in open_run(run.path / "search" / stage / str(k)).steps
+            }
+            for k in range(5)
+        ]
+        table = np.array([[fold[c] for c in cs] for fold in folds])
+        assert [scores["accuracy"] for scores in header.cv_scores] == pytest.approx(table.mean(axis=0))
+        assert [scores["accuracy"] for scores in header.cv_se] == pytest.approx(
+            table.std(axis=0, ddof=1) / math.sqrt(5)
+        )
+
+    def test_the_choice(self, run):
+        means, errors = ([scores["accuracy"] for scores in each] for each in (run.header.cv_scores, run.header.cv_se))
+        top = means.index(max(means))
+        assert run.header.c_best == run.header.cv_c[top] == run.steps[0].c == run.best.c
+        least = means[top] - errors[top]
+        assert run.header.c_1se == next(c for c, mean in zip(run.header.cv_c, means, strict=True) if mean >= least)
+        assert run.scores == [run.header.cv_scores[top]]
+
+    def test_scores_fell_behind_the_peak(self, run):
+        coarse = open_run(run.path / "search" / "coarse" / "0")
+        assert coarse.header.stopped == "patience"
+        assert coarse.spec.patience == 4
+
+    def test_the_model_is_certified_on_all_rows(self, world, run):
+        assert run.steps[0].n_rows == world.y.size
+        check_run(world, run)
+
+    def test_one_standard_error(self, data, run, tmp_path):
+        other = pipeline.tune(data, out=tmp_path / "run", select="1se")
+        assert other.steps[0].c == run.header.c_1se == other.header.c_1se
+        assert other.header.cv_scores == run.header.cv_scores
+        checked(other, data)
+
+    def test_a_hold_out(self, data, tmp_path):
+        run = pipeline.tune(data, out=tmp_path / "run", holdout=0.3, metric="auc")
+        assert [scores["auc"] for scores in run.header.cv_se] == [None] * len(run.header.cv_c)
+        assert run.header.c_1se <= run.header.c_best
+        assert run.steps[0].n_rows == data.n_rows
+        assert all(finding.holds for finding in checked(run, data))
+
+    def test_seeds_make_other_folds(self, data, run):
+        other = pipeline.tune(data, seed=1)
+        assert other.header.cv_scores != run.header.cv_scores
+
+    def test_every_metric(self, data):
+        for metric in ("balanced_accuracy", "auc", "f1", "log_loss"):
+            found = pipeline.tune(data, metric=metric, cv=2, calibration=None)
+            values = [scores[metric] for scores in found.header.cv_scores]
+            top = min(values) if metric == "log_loss" else max(values)
+            assert values[found.header.cv_c.index(found.header.c_best)] == top
+
+    def test_kernels(self, data, tmp_path):
+        run = pipeline.tune(data, out=tmp_path / "run", kernel="rbf", gamma="1/d", cv=3)
+        assert run.spec.kernel == "rbf"
+        assert all(finding.holds for finding in checked(run, data))
+
+    def test_progress_never_goes_beyond_the_end(self, data):
+        heard = []
+        pipeline.tune(data, cv=3, listen=heard.append)
+        shares = [event.share for event in heard if isinstance(event, StepProgress)]
+        assert min(shares) >= 0
+        assert max(shares) <= 1
+
+
+class TestCalibration:
+    def test_it_is_fitted_on_rows_left_out(self, data, run):
+        c, scores, labels = run.steps[0].c, [], []
+        x, y = _rows(data)
+        with Engine("inline") as engine:
+            for k in range(5):
+                stages = [open_run(run.path / "search" / stage / str(k)) for stage in ("coarse", "fine")]
+                step = next(step for stage in stages for step in stage.steps if step.c == c)
+                left = collect(engine, data, step.spec, None).costs == 0
+                scores.append(x[left] @ step.w)
+                labels.append(y[left])
+        scores, labels = np.concatenate(scores), np.concatenate(labels)
+        assert labels.size == data.n_rows
+        exact = LogisticRegression(C=math.inf, tol=1e-10).fit(scores[:, None], labels)
+        found = run.header.calibration
+        assert found.c == c
+        assert found.probabilities(scores) == pytest.approx(exact.predict_proba(scores[:, None])[:, 1], abs=0.02)
+
+    @pytest.mark.parametrize("kind", ["isotonic", None])
+    def test_kinds(self, data, kind):
+        found = pipeline.tune(data, cv=2, calibration=kind).header.calibration
+        assert isinstance(found, Calibration) if kind else found is None
+
+
+def _rows(data):
+    parts = [shard.load() for shard in data.shards]
+    return np.concatenate([part.csr().toarray() for part in parts]), np.concatenate([part.labels for part in parts])
+
+
+class TestInterrupted:
+    def test_it_goes_on_to_the_same_run(self, data, run, tmp_path):
+        class StoppedError(Exception):
+            pass
+
+        steps = sum(len(open_run(path.parent).steps) for path in run.path.rglob("run.json"))
+        for after in (1, 7, 20, 33, steps - 2, steps - 1):
+            seen = 0
+
+            def stop(event, after=after):
+                nonlocal seen
+                seen += isinstance(event, StepProgress) and event.done
+                if seen == after:
+                    raise StoppedError
+
+            with pytest.raises(StoppedError):
+                pipeline.tune(data, out=tmp_path / str(after), listen=stop)
+            pipeline.tune(data, out=tmp_path / str(after))
+            assert contents(tmp_path / str(after)) == contents(run.path)
+
+    def test_nothing_is_written_again(self, data, run):
+        before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.is_file()}
+        pipeline.tune(data, out=run.path)
+        assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.is_file()} == before
+
+    def test_other_settings_are_refused(self, data, run):
+        for other in ({"tol": 1e-3}, {"cv": 4}, {"seed": 3}, {"metric": "auc"}, {"class_weight": "balanced"}):
+            with pytest.raises(RunError, match="was made with other settings"):
+                pipeline.tune(data, out=run.path, **other)
+
+
+class TestVerify:
+    def test_all_of_it_holds(self, data, run):
+        found = checked(run, data)
+        assert all(finding.holds for finding in found)
+        assert len(found) == 1 + 5 * len(run.header.cv_c)
+
+    @pytest.mark.parametrize(
+        ("changed", "problem"),
+        [
+            ({"c_best": 0.1234}, "by the scores the best C is"),
+            ({"c_1se": 0.1234}, "with one standard error"),
+            ({"cv_c": [0.1]}, "are not what the search found"),
+            ({"cv_se": "scaled"}, "are not what the search found"),
+            ({"cv_scores": "scaled"}, "are not what the search found"),
+        ],
+    )
+    def test_a_curve_that_was_changed(self, data, run, tmp_path, changed, problem):
+        copy = _copied(run.path, tmp_path / "run")
+        item = json.loads((copy / "run.json").read_text())
+        for name, value in changed.items():
+            scaled = [{k: v and v * 1.001 for k, v in scores.items()} for scores in item["cv_se"]]
+            item[name] = scaled if value == "scaled" else value
+        (copy / "run.json").write_text(json.dumps(sealed(item)))
+        with Engine("threads", 2) as engine, pytest.raises(RunError, match=problem):
+            verify(engine, copy, data)
+
+    def test_patience_that_was_longer(self, data, run, tmp_path):
+        copy = _copied(run.path, tmp_path / "run")
+        for path in (copy / "search" / "coarse").glob("*/run.json"):
+            item = json.loads(path.read_text())
+            item["spec"]["patience"] = 3
+            path.write_text(json.dumps(sealed(item)))
+        with Engine("threads", 2) as engine:
+            assert not all(finding.holds for finding in verify(engine, copy, data))
+
+    def test_runs_that_did_not_end_together(self, data, run, tmp_path):
+        copy = _copied(run.path, tmp_path / "run")
+        last = read_said(copy / "search" / "coarse" / "1")
+        check_patience([read_said(copy / "search" / "coarse" / str(k)) for k in range(5)])
+        with pytest.raises(RunError, match="different numbers of steps"):
+            check_patience([read_said(copy / "search" / "coarse" / "0"), replace(last, steps=last.steps[:-1])])
+        shorter = [replace(each, steps=each.steps[:-1]) for each in searched(read_said(copy))[0]]
+        with pytest.raises(RunError, match="did not end where a patience of 4 ends"):
+            check_patience(shorter)
+
+
+def _copied(folder: Path, to: Path) -> Path:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            target = to / path.relative_to(folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    return to
+
+
+class TestCommand:
+    def test_the_table(self, data, tmp_path, capsys):
+        code, said, _ = command(capsys, "tune", data.path, "--out", tmp_path / "run", "--cv", 3, "-q")
+        assert code == 0
+        run = open_run(tmp_path / "run")
+        lines = said.splitlines()
+        assert len(lines) == 1 + len(run.header.cv_c) + 1
+        (chosen,) = [line for line in lines if line.endswith("<")]
+        assert chosen.split()[0] == f"{run.header.c_best:.4g}"
+        assert "best" in chosen
+        assert f"C = {run.steps[0].c:.4g} on {data.n_rows} rows" in lines[-1]
+        assert all(len(line) <= 80 for line in lines[:-1])
+
+    def test_json(self, data, tmp_path, capsys):
+        code, said, _ = command(capsys, "tune", data.path, "--out", tmp_path / "run", "--cv", 2, "-q", "--json")
+        assert code == 0
+        assert json.loads(said)["c_best"] == open_run(tmp_path / "run").header.c_best
+
+    @pytest.mark.parametrize(
+        ("options", "code", "problem"),
+        [
+            (["--cv", "5", "--holdout", "0.2"], 1, "give one of them"),
+            (["--cv", "1"], 2, "--cv"),
+            (["--holdout", "0"], 1, "tuning needs rows to score on"),
+            (["--holdout", "2"], 1, "holdout is a share"),
+            (["--metric", "loss"], 2, "--metric"),
+            (["--c-max", "1e-9"], 1, "raise --c-max"),
+            (["--cv", "1000"], 1, "cannot be cut into 1,000 folds"),
+        ],
+    )
+    def test_wrong_words(self, data, tmp_path, capsys, options, code, problem):
+        found, _, said = command(capsys, "tune", data.path, "--out", tmp_path / "run", "-q", *options)
+        assert found == code
+        assert problem in said
+        assert len(said.splitlines()) == 1
+
+    def test_predict_probabilities(self, data, run, tmp_path, capsys):
+        out = tmp_path / "p.parquet"
+        code, _, said = command(capsys, "predict", run.path, data.path, "--out", out, "--probability", "-q")
+        assert code == 0, said
+
+
+def test_rows_that_sum_to_zero(tmp_path):
+    x = np.array([[1.0, 2.0], [1.0, 2.0]] * 10) * np.repeat(np.arange(1.0, 11.0), 2)[:, None]
+    y = np.array([1, -1] * 10)
+    data = write_shards(tmp_path, World(x, y, np.ones(20)))
+    with pytest.raises(SpecError, match="nothing to tune"):
+        pipeline.tune(data, cv=2)
