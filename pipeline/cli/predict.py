@@ -68,13 +68,14 @@ def predict_command(
     are 0) or more (no training row had them, and a line says so); the bias must be the one of the training data. Files
     are read here; a shard directory where --scheduler says. Without --c the step with the best score counts; where
     nothing was scored, --c is needed. A kernel's model is made of rows of its training data, which must still be there.
-    A line says if RUN was trained on DATA.
+    A line says how many rows of DATA have the features of rows that RUN was trained on: about how many if it had more
+    than 65,536 different ones.
     """
     from pipeline.engine.engine import Engine
     from pipeline.runs.directory import open_run
     from pipeline.scoring.classes_model import ClassesModel
     from pipeline.scoring.models import any_model_of
-    from pipeline.scoring.seen import rows_seen, said_of_seen
+    from pipeline.scoring.seen import rows_seen, watch_for
     from pipeline.use.predict import Judged, rows_for, write_predictions
     from pipeline.use.predict_classes import JudgedClasses, write_class_predictions
 
@@ -88,14 +89,16 @@ def predict_command(
         model = any_model_of(opened_run, c, listen, training)
         calibration = opened_run.calibration_of(model.c) if options["probability"] else None
         source = rows_for(model, data, ingest_spec(options), listen, given_options())
+        watch = watch_for(opened_run, listen)
         found: Judged | JudgedClasses
         if isinstance(model, ClassesModel):
-            found = write_class_predictions(engine, model, source, Path(out), listen, calibration)
+            found = write_class_predictions(engine, model, source, Path(out), listen, calibration, watch)
         else:
-            found = write_predictions(engine, model, source, Path(out), listen, calibration)
+            found = write_predictions(engine, model, source, Path(out), listen, calibration, watch)
+    seen = rows_seen(opened_run.header.data, source, watch)
     if as_json:
         facts = {"out": out, "run": run, "step": model.step, "c": model.c, "rows": found.rows}
-        facts |= {"labelled": found.labelled, "rows_seen_in_training": rows_seen(opened_run.header.data, source)}
+        facts |= {"labelled": found.labelled, "rows_seen_in_training": seen.count, "rows_seen_exactly": seen.exact}
         click.echo(json.dumps(facts | {"scores": found.scores or None}, allow_nan=False))
         return
     shown = ", ".join(f"{SHOWN[key]} {score(found.scores[key])}" for key in SHOWN if key in found.scores)
@@ -104,6 +107,5 @@ def predict_command(
     elif found.labelled < found.rows:
         shown += f" (on the {found.labelled:,} rows with a label that the run knows)"
     click.echo(f"{out}: {found.rows:,} rows by step {model.step} (C = {model.c:.6g}): {shown}")
-    seen = said_of_seen(opened_run.header.data, opened_run.spec, source)
-    if seen:
-        click.echo(f"{out}: {seen}")
+    if said := seen.said(opened_run.spec):
+        click.echo(f"{out}: {said}")

@@ -225,7 +225,7 @@ class _Search:
         else:
             names = [f"fold {k + 1} of {count}" if count else "" for k in range(len(self.folds))]
             problems = [
-                Problem(self.data, spec, place, None, steps, name)
+                Problem(self.data, spec, place, None, steps, name, inner=True)
                 for spec, place, steps, name in zip(specs, places, near, names, strict=True)
             ]
             found = run_together(self.engine, problems, self.listen)

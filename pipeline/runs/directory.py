@@ -4,6 +4,8 @@ run.json        settings, data fingerprint, versions, status, the best step, the
 steps.jsonl     one line a finished step, forced to disk as it finishes; each seals its model and the lines before it
                 (see ``chain``)
 models/NNNNNN.npz
+trained_rows.npy
+                hashes of the rows that were trained on, the smallest ones (see ``sketch_file``)
 
 A run of several classes (``classes``) has such directories in it, one a class, and a run.json of its own.
 """

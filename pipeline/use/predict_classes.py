@@ -26,6 +26,7 @@ from pipeline.maths.calibration import Calibration, class_probabilities
 from pipeline.maths.class_scores import label_scores
 from pipeline.scoring.classes_model import ClassesModel, said_codes
 from pipeline.scoring.rows_to_score import RowsToScore
+from pipeline.scoring.watch import Watch
 from pipeline.use.tables import numbers, texts
 
 CELLS = 1 << 22  # scores in a row group of Parquet: 32 MB
@@ -61,10 +62,14 @@ class JudgedClasses:
 
 
 def predict_classes(
-    engine: Engine, model: ClassesModel, data: Dataset | RowsToScore, listen: Listener = silent
+    engine: Engine,
+    model: ClassesModel,
+    data: Dataset | RowsToScore,
+    listen: Listener = silent,
+    watch: Watch | None = None,
 ) -> Iterator[PredictedClasses]:
-    """Predict every row of ``data``, a part at a time in row order."""
-    parts = data.parts() if isinstance(data, RowsToScore) else model.shard_scores(engine, data, listen)
+    """Predict every row of ``data``, a part at a time in row order; ``watch`` is shown the rows."""
+    parts = data.parts(watch) if isinstance(data, RowsToScore) else model.shard_scores(engine, data, listen, watch)
     row = 0
     for scores, codes in parts:
         finite = np.isfinite(scores).all(axis=1)
@@ -82,17 +87,19 @@ def write_class_predictions(
     out: Path,
     listen: Listener = silent,
     calibration: Sequence[Calibration] | None = None,
+    watch: Watch | None = None,
 ) -> JudgedClasses:
     """Write scores, label and truth of every row to a Parquet file, and return how good the predictions are.
 
-    With a ``calibration`` of every class probabilities are written, too; those of a row sum to 1.
+    With a ``calibration`` of every class probabilities are written, too; those of a row sum to 1. ``watch`` is shown
+    the rows.
     """
     columns = [pa.field(f"score_{name}", pa.float64()) for name in model.classes]
     likely = [pa.field(f"probability_{name}", pa.float64()) for name in model.classes if calibration is not None]
     schema = pa.schema([*columns, pa.field("label", pa.string()), pa.field("truth", pa.string()), *likely])
     names, said, true, rows = texts(model.classes), list[np.ndarray](), list[np.ndarray](), 0
     with replacing(out) as stream, pq.ParquetWriter(stream, schema) as writer:
-        for scores, codes in _groups(predict_classes(engine, model, data, listen), len(model.classes)):
+        for scores, codes in _groups(predict_classes(engine, model, data, listen, watch), len(model.classes)):
             known, found = codes != UNKNOWN, said_codes(scores)
             label, truth = names.take(numbers(found)), names.take(numbers(np.maximum(codes, 0), known))
             cells = [*map(numbers, scores.T), label, truth]

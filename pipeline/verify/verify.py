@@ -10,7 +10,8 @@ was written (``header``).
 The hashes have no key: who can write to the run can compute them anew. What follows from the data is recomputed and
 cannot be forged; what does not is believed. Someone who writes all hashes anew can say that other settings were asked
 for (a shorter grid, with the steps beyond it removed; a larger tol; another rule, everywhere), that steps took more or
-fewer rows, rounds or seconds than they did, that a certificate is worse than it is, and that other versions made it.
+fewer rows, rounds or seconds than they did, that a certificate is worse than it is, that other versions made it, and
+which rows predict is to know (the hashes in trained_rows.npy).
 None of it makes a certificate better than the truth; who keeps a copy of the ``seal`` elsewhere finds it all the same.
 """
 
@@ -29,7 +30,7 @@ from pipeline.runs.chain import MODEL, broken, is_chained
 from pipeline.runs.directory import FOLDS
 from pipeline.verify.calibration import LeftOut
 from pipeline.verify.enclosure import rounded_down, rounded_up
-from pipeline.verify.header import check_best, check_ends, check_seal
+from pipeline.verify.header import check_best, check_ends, check_seal, check_sketch
 from pipeline.verify.origin import check_origin
 from pipeline.verify.said import SaidRun, SaidStep, read_said
 from pipeline.verify.scores import wrong_score
@@ -113,6 +114,7 @@ def verify(
     if trusted:
         for each in (run, *folds):
             check_seal(each)
+            check_sketch(each)
     return found
 
 
