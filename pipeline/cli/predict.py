@@ -48,7 +48,7 @@ training_option = click.option(
 )
 @c_option
 @training_option
-@click.option("--probability", is_flag=True, help="Write the probability of the positive class, too.")
+@click.option("--probability", is_flag=True, help="Write the probability of the positive class, or of each, too.")
 @scheduler_option
 @workers_option
 @reading_options
@@ -62,18 +62,20 @@ def predict_command(
     The file has the columns score (x . w, or a kernel's sum over its support rows), label and truth, both as the labels
     of the training data: a class that stands for several is -1 or +1, and truth is null where a row has no label that
     RUN knows; with --probability also probability, of the positive class, if RUN was calibrated. By a run of several
-    classes it has a column score_CLASS for each, and the largest says the label (of equal ones the first). Columns are
-    matched by name: one that is missing is an error, others are ignored, and a line says so. Rows without column names
-    (svmlight, npz) may have fewer features than the model (they are 0) or more (no training row had them, and a line
-    says so); the bias must be the one of the training data. Files are read here; a shard directory where --scheduler
-    says. Without --c the step with the best score counts; where nothing was scored, --c is needed. A kernel's model is
-    made of rows of its training data, which must still be there. A line says if RUN was trained on DATA.
+    classes it has a column score_CLASS for each, and the largest says the label (of equal ones the first), and with
+    --probability columns probability_CLASS. Columns are matched by name: one that is missing is an error, others are
+    ignored, and a line says so. Rows without column names (svmlight, npz) may have fewer features than the model (they
+    are 0) or more (no training row had them, and a line says so); the bias must be the one of the training data. Files
+    are read here; a shard directory where --scheduler says. Without --c the step with the best score counts; where
+    nothing was scored, --c is needed. A kernel's model is made of rows of its training data, which must still be there.
+    A line says how many rows of DATA have the features of rows that RUN was trained on: about how many if it had more
+    than 65,536 different ones.
     """
     from pipeline.engine.engine import Engine
     from pipeline.runs.directory import open_run
     from pipeline.scoring.classes_model import ClassesModel
     from pipeline.scoring.models import any_model_of
-    from pipeline.scoring.seen import rows_seen, said_of_seen
+    from pipeline.scoring.seen import rows_seen, watch_for
     from pipeline.use.predict import Judged, rows_for, write_predictions
     from pipeline.use.predict_classes import JudgedClasses, write_class_predictions
 
@@ -87,14 +89,16 @@ def predict_command(
         model = any_model_of(opened_run, c, listen, training)
         calibration = opened_run.calibration_of(model.c) if options["probability"] else None
         source = rows_for(model, data, ingest_spec(options), listen, given_options())
+        watch = watch_for(opened_run, listen)
         found: Judged | JudgedClasses
         if isinstance(model, ClassesModel):
-            found = write_class_predictions(engine, model, source, Path(out), listen)
+            found = write_class_predictions(engine, model, source, Path(out), listen, calibration, watch)
         else:
-            found = write_predictions(engine, model, source, Path(out), listen, calibration)
+            found = write_predictions(engine, model, source, Path(out), listen, calibration, watch)
+    seen = rows_seen(opened_run.header.data, source, watch)
     if as_json:
         facts = {"out": out, "run": run, "step": model.step, "c": model.c, "rows": found.rows}
-        facts |= {"labelled": found.labelled, "rows_seen_in_training": rows_seen(opened_run.header.data, source)}
+        facts |= {"labelled": found.labelled, "rows_seen_in_training": seen.count, "rows_seen_exactly": seen.exact}
         click.echo(json.dumps(facts | {"scores": found.scores or None}, allow_nan=False))
         return
     shown = ", ".join(f"{SHOWN[key]} {score(found.scores[key])}" for key in SHOWN if key in found.scores)
@@ -103,6 +107,5 @@ def predict_command(
     elif found.labelled < found.rows:
         shown += f" (on the {found.labelled:,} rows with a label that the run knows)"
     click.echo(f"{out}: {found.rows:,} rows by step {model.step} (C = {model.c:.6g}): {shown}")
-    seen = said_of_seen(opened_run.header.data, opened_run.spec, source)
-    if seen:
-        click.echo(f"{out}: {seen}")
+    if said := seen.said(opened_run.spec):
+        click.echo(f"{out}: {said}")

@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -86,8 +87,7 @@ def sums_of(
     if not np.isfinite(totals).all():
         raise SpecError(f"at C = {c:.6g} margins or sums are beyond float64's range; scale the features")
     hinge, low, gap, alphas, reach, blurred = (Fraction(total) + Fraction(error) for total, error in totals)
-    wider = 1 + 8 * Fraction(UNIT) + Fraction(float(gamma(float(f.size)))) ** 2  # the terms' and the sums' rounding
-    tiny = f.size * Fraction(UNDERFLOW)
+    wider, tiny = _rounding(f.size)
     return Sums(
         f.size,
         hinge * wider + tiny,
@@ -97,6 +97,12 @@ def sums_of(
         reach * wider + tiny,
         blurred,
     )
+
+
+@lru_cache
+def _rounding(n: int) -> tuple[Fraction, Fraction]:
+    """Return what the rounding of n terms and of their sum may multiply it by, and what underflow may take from it."""
+    return 1 + 8 * Fraction(UNIT) + Fraction(float(gamma(float(n)))) ** 2, n * Fraction(UNDERFLOW)
 
 
 def check_feasible(alpha: np.ndarray, costs: np.ndarray, c: float) -> None:
@@ -177,7 +183,7 @@ class Certificate:
         """How far, at most, P_C(w) is above the optimum."""
         return up(Fraction(self.primal) - Fraction(self.dual)) if self._is_finite else math.inf
 
-    @property
+    @cached_property
     def relative_gap(self) -> float:
         """(P - D)/P, rounded up; 0 where P = 0. Where D < 0 that is above 1 and proves nothing."""
         if not self._is_finite:

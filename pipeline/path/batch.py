@@ -38,7 +38,8 @@ BESIDE = 2  # vectors of each problem that a pass for several lays side by side
 class Problem:
     """A path to be trained: rows with labels of its own, and what else ``run_path`` takes.
 
-    ``spec.memory`` is what all of them may use together; ``name`` is what people call it.
+    ``spec.memory`` is what all of them may use together; ``name`` is what people call it. One that is ``inner`` lies in
+    the directory of another, which keeps the sketch of the rows that were trained on.
     """
 
     data: Dataset
@@ -47,6 +48,7 @@ class Problem:
     validation: Dataset | None = None
     references: Sequence[StepView] = ()
     name: str = ""
+    inner: bool = False
 
 
 def run_together(engine: Engine, problems: Sequence[Problem], listen: Listener = silent) -> list[Run]:
@@ -66,7 +68,8 @@ def run_together(engine: Engine, problems: Sequence[Problem], listen: Listener =
 
 def _run(engine: Engine | Member, problem: Problem, listen: Listener, memory: int | None) -> Run:
     each = problem
-    return run_path(engine, each.data, each.spec, each.out, each.validation, listen, each.references, memory)
+    more = (each.validation, listen, each.references, memory, each.inner)
+    return run_path(engine, each.data, each.spec, each.out, *more)
 
 
 def division(engine: Engine, problems: Sequence[Problem]) -> tuple[int, int]:

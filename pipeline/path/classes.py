@@ -42,7 +42,7 @@ from pipeline.runs.records import Scores
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.models import classes_model_of
-from pipeline.scoring.seen import said_of_seen
+from pipeline.scoring.seen import seen_by, watch_for
 from pipeline.spec import PathSpec
 from pipeline.working.state import collect
 
@@ -64,7 +64,7 @@ def train_classes(
     weights_of_classes(data, spec, np.array(data.class_counts))
     about = DataRecord.of(data, validation, tuple(map(_record, references)))
     if validation is not None:
-        _check_validation(data, spec, about, validation, listen)
+        model = _check_validation(data, validation, listen)
     specs = [spec, *(replace(spec, fold=(k, spec.cv), cv=0) for k in range(spec.cv))]
     splits = [split_rows(engine, data, each) for each in specs]
     with ExitStack() as stack, MemoryMeter() as meter:
@@ -81,6 +81,11 @@ def train_classes(
             paths.append(ClassesPath(engine, data, part, stack.enter_context(begun), split))
             problems += paths[-1].problems((), f"fold {k + 1} of {spec.cv}, ")
         runs += run_together(engine, problems, listen)
+        if validation is not None:
+            watch = watch_for(runs[0], listen)
+            seen = seen_by(engine, about, model, validation, None if watch is None else watch.sketch)
+            if said := seen.said(spec):
+                listen(Note(f"{validation.path}: {said}"))
         for k, path in enumerate(paths):
             path.finish(runs[k * count : (k + 1) * count], validation if path is main else None, meter)
         if spec.cv:
@@ -104,10 +109,11 @@ class ClassesPath:
     def problems(self, references: Sequence[ClassesStep], name: str = "") -> list[Problem]:
         """Return the path of every class against the rest."""
         spec = replace(self.spec, grid=self.grid, grid_in_c_min=False, class_weight=None, cv=0)
+        inside = [bool(name) or k > 0 for k in range(len(self.views))]  # the first class's run knows the rows
         starts = [tuple(step.parts[step.classes.index(each)] for step in references) for each in self.data.classes]
         return [
-            Problem(view, spec, self.writer.part(k), None, starts[k], f"{name}class {self.data.classes[k]}")
-            for k, view in enumerate(self.views)
+            Problem(view, spec, self.writer.part(k), None, starts[k], f"{name}class {self.data.classes[k]}", inner)
+            for k, (view, inner) in enumerate(zip(self.views, inside, strict=True))
         ]
 
     def finish(self, runs: Sequence[Run], validation: Dataset | None, meter: MemoryMeter) -> None:
@@ -190,15 +196,14 @@ def _check(data: Dataset, spec: PathSpec, references: Sequence[ClassesStep]) -> 
         raise SpecError(f"{data.path}: patience is for two classes; leave it out, and give the C as --grid")
 
 
-def _check_validation(data: Dataset, spec: PathSpec, about: DataRecord, validation: Dataset, listen: Listener) -> None:
-    """Refuse validation data that the models could not score, before anything is trained; say what is known of them."""
+def _check_validation(data: Dataset, validation: Dataset, listen: Listener) -> ClassesModel:
+    """Refuse validation data that the models could not score, before anything is trained; return such a model."""
     model = trained_on(data.against_rest(0), Path(data.path), 0.0, np.zeros(data.n_features))
     both = ClassesModel(Path(data.path), 0, 0.0, (model,), data.classes)
     both.places_on(validation, listen)
     if (both.codes_on(validation, listen) == UNKNOWN).all():
         raise SpecError(f"{validation.path}: has none of the classes of {data.path}; score on rows with these labels")
-    if seen := said_of_seen(about, spec, validation):
-        listen(Note(f"{validation.path}: {seen}"))
+    return both
 
 
 def _record(step: ClassesStep) -> ReferenceRecord:

@@ -126,10 +126,8 @@ def cross_validate(
 def _problems(data: Dataset, spec: PathSpec, out: Path, grid: Sequence[float] | None) -> list[Problem]:
     """Return the paths of the folds, at these C if they are known."""
     same = replace(spec, grid=None if grid is None else tuple(grid), grid_in_c_min=False, cv=0)
-    return [
-        Problem(data, replace(same, fold=(k, spec.cv)), out / FOLDS / str(k), name=f"fold {k + 1} of {spec.cv}")
-        for k in range(spec.cv)
-    ]
+    folds = [(k, replace(same, fold=(k, spec.cv)), f"fold {k + 1} of {spec.cv}") for k in range(spec.cv)]
+    return [Problem(data, part, out / FOLDS / str(k), name=name, inner=True) for k, part, name in folds]
 
 
 def _check_versions(run: Run) -> None:

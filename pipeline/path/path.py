@@ -25,6 +25,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, SpecError
 from pipeline.events import Listener, Note, StepProgress, silent
 from pipeline.maths.eps_grid import check_grid, has_ended, next_c
+from pipeline.maths.row_sketch import RowSketch, SketchMaker
 from pipeline.maths.score import best
 from pipeline.meter import MemoryMeter
 from pipeline.path.agreement import Agreement
@@ -39,7 +40,7 @@ from pipeline.runs.directory import Run, StepView, open_path
 from pipeline.runs.records import RunHeader, Scores, StepRecord
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.scoring.linear_model import trained_on
-from pipeline.scoring.seen import said_of_seen
+from pipeline.scoring.seen import seen_by
 from pipeline.spec import PathSpec
 from pipeline.working.state import RowState, collect
 
@@ -53,11 +54,13 @@ def run_path(
     listen: Listener = silent,
     references: Sequence[StepView] = (),
     memory: int | None = None,
+    inner: bool = False,
 ) -> Run:
     """Train along the path into the run directory ``out``, or continue what is there.
 
     A step starts from the step before it, or from that of ``references`` (steps of any run) whose C is nearer; the
     first one, without references, from C_min. ``memory`` is this run's part of ``spec.memory`` if others run beside it.
+    A run that is ``inner`` is part of another (a fold), which knows the rows that were trained on: it keeps no sketch.
     """
     projection = projected(engine, data, spec, memory)
     about = _about(data, validation, references)
@@ -65,14 +68,12 @@ def run_path(
     if validation is not None:
         validation.expect_two_classes("a run of two classes")
         trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
-        if seen := said_of_seen(about, spec, validation):
-            listen(Note(f"{validation.path}: {seen}"))
     with writing(out, spec, about, versions()) as writer:
         if writer.header.is_finished:
             Agreement(engine, spec).again(writer.steps, ended=True)
         else:
             with MemoryMeter() as meter, one_thread():
-                PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter)
+                PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter, inner)
     return open_path(out)
 
 
@@ -125,16 +126,20 @@ class PathRun:
 
     def begin(self) -> None:
         """Find C_min and the classes' weights."""
-        self._collect()
+        self._collect(inner=False)
         self.space.release()
 
-    def _collect(self) -> None:
+    def _collect(self, inner: bool) -> RowSketch | None:
         scratch = self.writer.scratch() if self.projection.scratch else None
-        self._set_up(collect(self.engine, self.data, self.spec, scratch))
+        maker = None if inner else SketchMaker()
+        state = collect(self.engine, self.data, self.spec, scratch, maker)
+        trained = None if maker is None else maker.sketch()
+        self._set_up(state, trained)
+        return trained
 
-    def run(self, meter: MemoryMeter) -> None:
+    def run(self, meter: MemoryMeter, inner: bool = False) -> None:
         """Go along the path and finish run.json."""
-        self._collect()
+        self._mention_rows_seen(self._collect(inner))
         try:
             self._walk()
         finally:
@@ -154,7 +159,7 @@ class PathRun:
         if any(found) and best(found, self.spec.select) is None:
             self.listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))
 
-    def _set_up(self, state: RowState) -> None:
+    def _set_up(self, state: RowState, trained: RowSketch | None) -> None:
         spec, data = self.spec, self.data
         if spec.holdout and state.trained == state.n_rows:
             problem = f"holdout {spec.holdout:g} leaves none of the {state.n_rows:,} rows out; raise --holdout"
@@ -169,11 +174,24 @@ class PathRun:
         anywhere = self.space.starts_anywhere and spec.grid is not None and not spec.grid_in_c_min
         if self.writer.header.class_weights is None:  # nor is C_min known: both are written at once
             found = math.inf if anywhere else self.space.c_min()
-            self.writer.update(c_min=found if math.isfinite(found) else None, class_weights=state.class_weights)
+            kept = {} if trained is None else {"sketch": vars(self.writer.keep(trained))}
+            known = found if math.isfinite(found) else None
+            self.writer.update(c_min=known, class_weights=state.class_weights, **kept)
+        elif trained is not None and self.writer.header.sketch is not None:
+            self.writer.keep(trained)
         self.c_min = 0.0 if anywhere else self.writer.header.c_min or math.inf
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
         allowed.check(self._grid() or [min(self.c_min, spec.c_max), spec.c_max])
+
+    def _mention_rows_seen(self, trained: RowSketch | None) -> None:
+        """Say so if validation rows are trained on."""
+        other = self.validation
+        if other is None:
+            return
+        model = trained_on(self.data, self.writer.folder, 0.0, np.zeros(self.data.n_features))
+        if said := seen_by(self.engine, self.writer.header.data, model, other, trained).said(self.spec):
+            self.listen(Note(f"{other.path}: {said}"))
 
     def _walk(self) -> None:
         last = self.starts.resumed(self.listen) if self.writer.steps else None

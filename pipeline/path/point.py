@@ -7,6 +7,7 @@ stays proven, whoever certifies what afterwards.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class CertifiedPoint:
         """What is proven of the pair itself."""
         return self.reference.certificate
 
-    @property
+    @cached_property
     def reach(self) -> Reach:
         """What the eps-path needs to know, all on the safe side, in the units of the reference's span."""
         ref, span = self.reference, self.reference.span

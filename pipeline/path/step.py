@@ -86,8 +86,9 @@ class Stepper:
             if found.relative_gap <= tol:
                 if enough(point):
                     self.state.verdicts[:] = verdicts
-                    facts = replace(facts, solver=solvers.most_common(1)[0][0], seconds=clock.seconds())
-                    facts = replace(facts, theta=outlook.theta, error=self._surprise(point, expected))
+                    found_by, seconds = solvers.most_common(1)[0][0], clock.seconds()
+                    error = self._surprise(point, expected)
+                    facts = replace(facts, solver=found_by, seconds=seconds, theta=outlook.theta, error=error)
                     return Step(point, ref.margins, facts)
                 tol *= 0.3
             report(facts)

@@ -146,7 +146,7 @@ def tune_run(
         raise SpecError("tuning needs rows to score on; give folds (--cv) or a hold-out (--holdout)")
     if first.cv and not data.classes:
         check_folds(engine, data, first)
-    told = _Told(listen, first, len(specs))
+    told = _Told(listen, first, len(specs) * (len(data.classes) or 1))
     folders = [out / SEARCH / f"gamma-{k}" for k in range(len(specs))] if len(specs) > 1 else [out / SEARCH]
     found = [
         _Search(engine, data, spec, folder, told.search).found(c_max)
@@ -225,7 +225,7 @@ class _Search:
         else:
             names = [f"fold {k + 1} of {count}" if count else "" for k in range(len(self.folds))]
             problems = [
-                Problem(self.data, spec, place, None, steps, name)
+                Problem(self.data, spec, place, None, steps, name, inner=True)
                 for spec, place, steps, name in zip(specs, places, near, names, strict=True)
             ]
             found = run_together(self.engine, problems, self.listen)
@@ -316,17 +316,16 @@ class _Told:
     While scores rise nobody knows how many C there will be; at least the patience, the fine ones and the last.
     """
 
-    def __init__(self, listen: Listener, spec: PathSpec, searches: int) -> None:
-        self.listen, self.spec, self.searches = listen, spec, searches
+    def __init__(self, listen: Listener, spec: PathSpec, problems: int) -> None:
+        self.listen, self.spec, self.runs = listen, spec, (spec.cv or 1) * problems
         self.done = 0
 
     def search(self, event: Event) -> None:
         """Hear of the search."""
         if isinstance(event, StepProgress):
-            folds = (self.spec.cv or 1) * self.searches
             self.done += event.done
-            left = max(len(AROUND) + 1, self.spec.patience + len(AROUND) + 1 - self.done / folds)
-            event = replace(event, share=self.done / (self.done + folds * left))
+            left = max(len(AROUND) + 1, self.spec.patience + len(AROUND) + 1 - self.done / self.runs)
+            event = replace(event, share=self.done / (self.done + self.runs * left))
         self.listen(event)
 
     def last(self, event: Event) -> None:

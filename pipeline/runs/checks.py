@@ -105,6 +105,10 @@ def _is_reference(x: Any) -> bool:
     return texts and _is_positive(x.get("c"))
 
 
+def _is_sketch(x: Any) -> bool:
+    return isinstance(x, dict) and all(name in x and check(x[name]) for name, check in SKETCH.items())
+
+
 def _is_calibration(x: Any) -> bool:
     try:
         Calibration.from_json(x)
@@ -117,6 +121,11 @@ def _are_labels(x: Any) -> bool:
     return isinstance(x, dict) and all(_are_names(x.get(side)) and x[side] for side in ("negative", "positive"))
 
 
+SKETCH: dict[str, Check] = {
+    **dict.fromkeys(("version", "count"), _is_whole),
+    "complete": lambda x: isinstance(x, bool),
+    "sha256": _is_text,
+}
 HEADER: dict[str, Check] = {
     "status": lambda x: x in STATUS,
     "versions": _values(_is_text),
@@ -132,11 +141,13 @@ HEADER: dict[str, Check] = {
     "peak_memory": _or_none(_is_number),
     "seconds": _or_none(_is_number),
     **dict.fromkeys(("chain", "seal"), _or_none(_is_text)),
+    "sketch": _or_none(_is_sketch),
 }
 CLASSES: dict[str, Check] = HEADER | {
     "class_weights": _or_none(_each(_is_positive)),
     "scores": _or_none(_each(_are_class_scores)),
     **dict.fromkeys(("cv_scores", "cv_se"), _or_none(_each(_are_class_scores))),
+    "calibration": _or_none(_each(_is_calibration)),
 }
 DATA: dict[str, Check] = {
     "path": _is_text,
@@ -195,6 +206,8 @@ def check_classes(header: dict[str, Any]) -> None:
     weights, count = header.get("class_weights"), len(header["data"]["classes"])
     if weights is not None and len(weights) != count:
         raise ValueError(f"it has {len(weights)} class_weights for {count} classes")
+    if header.get("calibration") is not None and len(header["calibration"]) != count:
+        raise ValueError(f"it has {len(header['calibration'])} calibrations for {count} classes")
     scores, steps = header.get("scores"), header.get("n_steps")
     if header["status"] == "finished" and (steps is None or (scores is not None and len(scores) != steps)):
         raise ValueError("it does not say its n_steps, or has other scores than steps")

@@ -4,6 +4,8 @@ run.json        settings, data fingerprint, versions, status, the best step, the
 steps.jsonl     one line a finished step, forced to disk as it finishes; each seals its model and the lines before it
                 (see ``chain``)
 models/NNNNNN.npz
+trained_rows.npy
+                hashes of the rows that were trained on, the smallest ones (see ``sketch_file``)
 
 A run of several classes (``classes``) has such directories in it, one a class, and a run.json of its own.
 """
@@ -22,7 +24,6 @@ import numpy as np
 from pipeline.errors import RunError, shown
 from pipeline.events import Listener, Note, silent
 from pipeline.files import one_line
-from pipeline.maths.calibration import Calibration
 from pipeline.maths.score import best
 from pipeline.runs.checks import check_classes, check_header, check_place, check_step, read_json
 from pipeline.runs.data_record import DataRecord
@@ -173,14 +174,15 @@ class RunOf(Generic[S]):
             raise RunError(f"{self.path}: {why}, so that no step is the best; name one with --c C: {self._all_c()}")
         return self.steps[number]
 
-    def calibration_of(self, c: float) -> Calibration:
-        """Return what makes probabilities of the scores of the model at C; RunError if there is nothing."""
+    def calibration_of(self, c: float) -> Any:
+        """Return what makes probabilities of the scores of the model at C, of each class if there are several."""
         found = self.header.calibration
         if found is None:
             raise RunError(f"{self.path}: has no calibration, and so no probabilities; svmsieve tune makes one")
-        if found.c is not None and found.c != c:
-            problem = f"its calibration is of the model at C = {found.c:.6g}, not of that at C = {c:.6g}"
-            raise RunError(f"{self.path}: {problem}; name that C")
+        for each in found if isinstance(found, tuple) else (found,):
+            if each.c is not None and each.c != c:
+                problem = f"its calibration is of the model at C = {each.c:.6g}, not of that at C = {c:.6g}"
+                raise RunError(f"{self.path}: {problem}; name that C")
         return found
 
     def at(self, c: float | None, listen: Listener = silent) -> S:

@@ -11,7 +11,6 @@ ascend within their range, values are finite. Nothing is allocated that the file
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import struct
 import zipfile
@@ -29,6 +28,7 @@ from numpy.lib import format as npy
 from pipeline.errors import RunError
 from pipeline.files import atomic, one_line
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
+from pipeline.runs.stored_zip import stored_zip
 
 KINDS: dict[str, type] = {
     "c": np.float64,
@@ -40,6 +40,7 @@ KINDS: dict[str, type] = {
 OPTIONAL, PARTS = ("w_alpha",), ("index", "value")
 VECTORS = {"w": "n_features", "alpha": "n_rows", "w_alpha": "n_features"}
 SCALARS = ("c", "n_features", "n_rows")
+GROWTH = 21  # digits: npy's GROWTH_AXIS_MAX_DIGITS
 MAGIC, LONGEST_HEADER = b"\x93NUMPY\x01\x00", 1000  # of an npy file of version 1.0; those written here have 118 bytes
 DAMAGE = (OSError, ValueError, LookupError, RuntimeError, EOFError, zipfile.BadZipFile, struct.error, zlib.error)
 SMALL = 16 << 20  # bytes that a model may have to be made in memory
@@ -57,34 +58,33 @@ def write_model(
 ) -> str:
     """Write a model, all at once, and force it to disk if ``sync``; return the file's hash.
 
-    A small one is made in memory first: the archive's writer goes back and forth.
+    A small one is made in memory first, by a writer that is quicker and writes the same bytes.
     """
+    arrays = _arrays(c, w, alpha, verdicts, w_alpha)
     if 16 * (2 * w.size + alpha.size) <= SMALL:
-        made = io.BytesIO()
-        _write_archive(made, c, w, alpha, verdicts, w_alpha)
+        made = stored_zip([(f"{name}.npy", b"".join([_start(name, n), *parts])) for name, n, parts in arrays])
         with atomic(path, sync) as stream:
-            stream.write(made.getbuffer())
-        return hashlib.sha256(made.getbuffer()).hexdigest()
+            stream.write(made)
+        return hashlib.sha256(made).hexdigest()
     with atomic(path, sync) as stream:
-        _write_archive(stream, c, w, alpha, verdicts, w_alpha)
+        with _archive(stream) as archive:
+            for name, count, pieces in arrays:
+                _write(archive, name, count, pieces)
         stream.seek(0)
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _write_archive(
-    stream: BinaryIO, c: float, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None
-) -> None:
-    with _archive(stream) as archive:
-        _write(archive, "c", np.float64, (), [np.float64(c).tobytes()])
-        _write(archive, "n_features", np.int64, (), [np.int64(w.size).tobytes()])
-        _write(archive, "n_rows", np.int64, (), [np.int64(alpha.size).tobytes()])
-        _write_sparse(archive, "w", w)
-        _write_sparse(archive, "alpha", alpha)
-        if w_alpha is not None:
-            _write_sparse(archive, "w_alpha", w_alpha)
-        for name, verdict in (("zero_bits", ZERO), ("upper_bits", UPPER)):
-            bits = (np.packbits(part == verdict).tobytes() for _, part in _chunks(verdicts))
-            _write(archive, name, np.uint8, (-(-verdicts.size // 8),), bits)
+def _arrays(
+    c: float, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None
+) -> Iterator[tuple[str, int, Iterable[bytes]]]:
+    """Yield the arrays of a model in order: name, how many numbers there are, and these in pieces."""
+    yield "c", 1, [np.float64(c).tobytes()]
+    yield "n_features", 1, [np.int64(w.size).tobytes()]
+    yield "n_rows", 1, [np.int64(alpha.size).tobytes()]
+    for name, vector in (("w", w), ("alpha", alpha), *(() if w_alpha is None else (("w_alpha", w_alpha),))):
+        yield from _sparse(name, vector)
+    for name, verdict in (("zero_bits", ZERO), ("upper_bits", UPPER)):
+        yield name, -(-verdicts.size // 8), (np.packbits(part == verdict).tobytes() for _, part in _chunks(verdicts))
 
 
 @contextmanager
@@ -110,20 +110,32 @@ def _chunks(x: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         yield first, x[first : first + CHUNK]
 
 
-def _write_sparse(archive: zipfile.ZipFile, name: str, x: np.ndarray) -> None:
+def _sparse(name: str, x: np.ndarray) -> Iterator[tuple[str, int, Iterable[bytes]]]:
     count = sum(int(np.count_nonzero(part)) for _, part in _chunks(x))
-    index = ((np.flatnonzero(part) + first).astype(np.int64).tobytes() for first, part in _chunks(x))
-    value = (part[part != 0].astype(np.float64).tobytes() for _, part in _chunks(x))
-    _write(archive, f"{name}_index", np.int64, (count,), index)
-    _write(archive, f"{name}_value", np.float64, (count,), value)
+    yield f"{name}_index", count, ((np.flatnonzero(part) + first).tobytes() for first, part in _chunks(x))
+    yield f"{name}_value", count, (part[part != 0].astype(np.float64).tobytes() for _, part in _chunks(x))
 
 
-def _write(archive: zipfile.ZipFile, name: str, dtype: type, shape: tuple[int, ...], pieces: Iterable[bytes]) -> None:
-    header = {"descr": npy.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
+def _write(archive: zipfile.ZipFile, name: str, count: int, pieces: Iterable[bytes]) -> None:
     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
-        npy.write_array_header_1_0(entry, header)
+        entry.write(_start(name, count))
         for piece in pieces:
             entry.write(piece)
+
+
+def _start(name: str, count: int) -> bytes:
+    """Return what the npy file of an array of so many numbers begins with: to the byte what NumPy writes."""
+    text = _described(name, count)
+    if name not in SCALARS:
+        text += " " * (GROWTH - len(str(count)))  # NumPy leaves room for the length to grow
+    length = len(MAGIC) + 2 + len(text) + 1
+    text += " " * (-length % npy.ARRAY_ALIGN) + "\n"
+    return MAGIC + len(text).to_bytes(2, "little") + text.encode()
+
+
+def _described(name: str, count: int) -> str:
+    shape = "()" if name in SCALARS else f"({count},)"
+    return f"{{'descr': {_kind(name).str!r}, 'fortran_order': False, 'shape': {shape}, }}"
 
 
 @dataclass(frozen=True)
@@ -271,9 +283,8 @@ def _entry(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO[bytes], int
         if start[: len(MAGIC)] != MAGIC or length > LONGEST_HEADER:
             raise ValueError(f"{name} is no array")
         count, rest = divmod(info.file_size - len(start) - length, _kind(name).itemsize)
-        shape = () if name in SCALARS else (count,)
-        expected = f"{{'descr': {_kind(name).str!r}, 'fortran_order': False, 'shape': {shape}, }}"
-        if rest or (name in SCALARS and count != 1) or entry.read(length).rstrip() != expected.encode():
+        expected = _described(name, count).encode()
+        if rest or (name in SCALARS and count != 1) or entry.read(length).rstrip() != expected:
             raise ValueError(f"{name} is not {'a number' if name in SCALARS else 'a list'} of type {_kind(name)}")
         yield entry, count
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import CHAIN, MODEL, SEAL, foundation, sealed
-from pipeline.runs.checks import check_header
+from pipeline.runs.checks import SKETCH, check_header
 from pipeline.runs.data_record import DataRecord
+from pipeline.runs.sketch_file import SketchRecord
 from pipeline.spec import PathSpec
 
 FORMAT, VERSION = "svmsieve-run", 3
@@ -27,7 +28,7 @@ _PLAIN = (
     *("c_min", "n_steps", "best_step", "stopped", "peak_memory", "seconds"),
     *("cv_scores", "cv_se", "cv_c", "c_best", "c_1se"),
 )
-_LATER = (*_PLAIN, "class_weights", "calibration")
+_LATER = (*_PLAIN, "class_weights", "calibration", "sketch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,15 +88,16 @@ class StepRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return the line. Without a chain there is no word of it."""
-        names = [each.name for each in fields(StepRecord)]
-        item = {MODEL if name == DIGEST else name: getattr(self, name) for name in names}
+        item = {key: getattr(self, name) for name, key in STEP_KEYS.items()}
         return {name: value for name, value in item.items() if name not in (MODEL, CHAIN) or value is not None}
+
+
+STEP_KEYS = {each.name: MODEL if each.name == DIGEST else each.name for each in fields(StepRecord)}
 
 
 def step_fields(item: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a StepRecord, given a line that has been checked (``checks.check_step``)."""
-    keys = {each.name: MODEL if each.name == DIGEST else each.name for each in fields(StepRecord)}
-    return {name: item.get(key) for name, key in keys.items()}
+    return {name: item.get(key) for name, key in STEP_KEYS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +144,8 @@ class RunHeader:
     """The end of the chain of steps; None in a run without one."""
     seal: str | None
     """The seal of run.json; None in runs of before it was sealed."""
+    sketch: SketchRecord | None
+    """The file that tells which rows were trained on; None in runs of before it was kept, and in runs within a run."""
     _item: dict[str, Any] = field(repr=False, compare=False)
 
     @classmethod
@@ -155,7 +159,7 @@ class RunHeader:
     def from_json(cls, item: dict[str, Any]) -> RunHeader:
         """Read run.json, of any version that is READABLE; raise ValueError or LookupError if it is damaged."""
         check_header(item)
-        weights, calibration = item.get("class_weights"), item.get("calibration")
+        weights, calibration, sketch = (item.get(name) for name in ("class_weights", "calibration", "sketch"))
         names = (*_PLAIN, CHAIN, SEAL)
         return cls(
             version=item["version"],
@@ -165,6 +169,7 @@ class RunHeader:
             versions=item.get("versions") or {},
             class_weights=None if weights is None else (weights[0], weights[1]),
             calibration=None if calibration is None else Calibration.from_json(calibration),
+            sketch=None if sketch is None else SketchRecord(**{name: sketch[name] for name in SKETCH}),
             **{name: item.get(name) for name in names},
             _item=item,
         )

@@ -19,6 +19,7 @@ import numpy as np
 
 from pipeline.errors import RunError, shown
 from pipeline.files import locked, remove_folder, write_json, write_whole
+from pipeline.maths.row_sketch import RowSketch
 from pipeline.runs.chain import CHAIN, MODEL, foundation, is_chained, link
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import (
@@ -36,6 +37,7 @@ from pipeline.runs.directory import (
 )
 from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.runs.records import RunHeader, StepRecord, step_fields
+from pipeline.runs.sketch_file import SketchRecord, write_sketch
 from pipeline.spec import PathSpec
 
 if TYPE_CHECKING:
@@ -59,11 +61,12 @@ class RunWriter:
         number = len(self.steps)
         sync = time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS
         digest = write_model(self.folder / MODELS / model_name(number), record.c, w, alpha, verdicts, w_alpha, sync)
-        record = replace(record, step=number)
+        record = replace(record, step=number, model_digest=digest if self.is_chained else record.model_digest)
+        line = record.to_json()
         if self.is_chained:
-            record = replace(record, model_digest=digest)
-            record = replace(record, chain=link(self.chain, record.to_json()))
-        self.stream.write(json.dumps(record.to_json(), allow_nan=False) + "\n")
+            line[CHAIN] = link(self.chain, line)
+            record = replace(record, chain=line[CHAIN])
+        self.stream.write(json.dumps(line, allow_nan=False) + "\n")
         self.stream.flush()
         if sync:
             os.fsync(self.stream.fileno())
@@ -94,6 +97,10 @@ class RunWriter:
         """Change run.json."""
         self.header = self.header.changed(**items)
         write_json(self.folder / HEADER, self.header.to_json())
+
+    def keep(self, trained: RowSketch) -> SketchRecord:
+        """Write which rows the run is trained on, unless that is there; return what run.json is to say of it."""
+        return write_sketch(self.folder, trained)
 
     def scratch(self) -> Path:
         """Return a folder for temporary files on the same disk."""

@@ -6,14 +6,15 @@ side in a matrix of d rows, a column a class, so that an entry of a row finds th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.dataset import Dataset
 from pipeline.data.reading.block import Block
 from pipeline.data.reading.labels import UNKNOWN, LabelMap, label_text
 from pipeline.data.reading.layout import listed
@@ -26,13 +27,11 @@ from pipeline.passes.gather import picked
 from pipeline.scoring.kernel_model import KernelModel
 from pipeline.scoring.kernel_scores import Support, without
 from pipeline.scoring.linear_model import LinearModel, with_others
-from pipeline.scoring.model import TrainedModel
+from pipeline.scoring.model import Scored, TrainedModel
+from pipeline.scoring.watch import Piece, Watch
 
 PIECE_SCORES = 1 << 22  # that are made at a time: 32 MB
 COLUMNS = 8  # that the loop over classes takes at a time
-
-Piece = tuple[Shard, int, int]
-Scored = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -100,9 +99,17 @@ class ClassesModel(TrainedModel):
         return np.array(found, np.int32)
 
     def shard_scores(
-        self, engine: Engine, data: Dataset, listen: Listener = silent, wanted: np.ndarray | None = None
+        self,
+        engine: Engine,
+        data: Dataset,
+        listen: Listener = silent,
+        watch: Watch | None = None,
+        wanted: np.ndarray | None = None,
     ) -> Iterator[Scored]:
-        """Yield the scores of rows (those that are ``wanted``), a column a class, and their codes, part after part."""
+        """Yield the scores of rows (those that are ``wanted``), a column a class, and their codes, part after part.
+
+        ``watch`` is shown all rows.
+        """
         places, codes = self.places_on(data, listen), self.codes_on(data, listen)
         rows = max(1, PIECE_SCORES // len(self.parts))
         pieces: list[Piece] = [
@@ -111,12 +118,19 @@ class ClassesModel(TrainedModel):
             for first in range(0, shard.n_rows, rows)
         ]
         chosen = np.empty(0, np.bool_) if wanted is None else wanted
+        task, needed = self._task(data, places)
+        if watch is None:
+            return engine.stream(task, pieces, chosen, codes, *needed)
+        return watch.over(engine, pieces, places, task, (chosen, codes, *needed))
+
+    def _task(self, data: Dataset, places: np.ndarray) -> tuple[Callable[..., Scored], tuple[Any, ...]]:
+        """Return what scores a piece, and what it needs besides."""
         if isinstance(self.parts[0], LinearModel):
             beside = side_by_side([part.placed(places) for part in self.parts if isinstance(part, LinearModel)])
-            return engine.stream(_linear_scores, pieces, chosen, codes, len(self.parts), beside)
+            return _linear_scores, (len(self.parts), beside)
         placed = [part.placed(data, places) for part in self.parts if isinstance(part, KernelModel)]
         arrays = [array for support, _ in placed for array in support.arrays()]
-        return engine.stream(_kernel_scores, pieces, chosen, codes, placed[0][0].kernel, placed[0][1], *arrays)
+        return _kernel_scores, (placed[0][0].kernel, placed[0][1], *arrays)
 
     def block_scores(self, block: Block, rows: Rows) -> np.ndarray:
         """Return the scores of a block in the model's own numbers; ``rows`` are the same with the bias column."""

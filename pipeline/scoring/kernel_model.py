@@ -7,9 +7,10 @@ beyond, in data without names, was 0 in every training row, and counts as that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,11 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.reading.block import Block
 from pipeline.data.shards.rows import Rows
 from pipeline.engine.engine import Engine
-from pipeline.events import Listener, silent
+from pipeline.events import Listener
 from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import Gathered
 from pipeline.scoring.kernel_scores import Support, without
-from pipeline.scoring.model import IGNORED, TrainedModel
+from pipeline.scoring.model import IGNORED, Scored, TrainedModel
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,10 @@ class KernelModel(TrainedModel):
         """The value of the bias column; 0 means that there is none."""
         return self.support.kernel.bias
 
-    def shard_scores(
-        self, engine: Engine, data: Dataset, listen: Listener = silent
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield scores and labels of all rows, shard after shard."""
+    def scoring_on(self, data: Dataset, listen: Listener) -> tuple[Callable[..., Scored], tuple[Any, ...]]:
+        """Return the task that scores a shard of these data, and what it needs beside the shard."""
         support, keep = self.placed(data, self.places_on(data, listen))
-        return engine.stream(_shard_scores, data.shards, support.kernel, keep, *support.arrays())
+        return _shard_scores, (support.kernel, keep, *support.arrays())
 
     def placed(self, data: Dataset, places: np.ndarray) -> tuple[Support, np.ndarray]:
         """Return the support rows in the data's numbers, and which of the data's columns count.
@@ -74,7 +73,7 @@ class KernelModel(TrainedModel):
         return self.support.scores((block.indptr, block.indices, block.values), max(self.known, block.largest + 1))
 
 
-def _shard_scores(shard: Shard, kernel: Rbf, keep: np.ndarray, *support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _shard_scores(shard: Shard, kernel: Rbf, keep: np.ndarray, *support: np.ndarray) -> Scored:
     rows = shard.load()
     matrix = rows.indptr, rows.indices, rows.values
     if not keep.all():

@@ -6,9 +6,10 @@ class. A feature that no training row had has weight 0, as w* is a sum of traini
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +17,9 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.ingest.assemble import Piece, join
 from pipeline.data.reading.block import Block
 from pipeline.data.shards.rows import Rows
-from pipeline.engine.engine import Engine
 from pipeline.events import Listener, silent
 from pipeline.maths import csr
-from pipeline.scoring.model import TrainedModel
+from pipeline.scoring.model import Scored, TrainedModel
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,9 @@ class LinearModel(TrainedModel):
         weights[found] = self.weights[places[found]]
         return np.append(weights, self.w[-1]) if self.bias else weights
 
-    def shard_scores(
-        self, engine: Engine, data: Dataset, listen: Listener = silent
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield scores and labels of all rows, shard after shard."""
-        return engine.stream(_shard_scores, data.shards, self.weights_on(data, listen))
+    def scoring_on(self, data: Dataset, listen: Listener) -> tuple[Callable[..., Scored], tuple[Any, ...]]:
+        """Return the task that scores a shard of these data, and what it needs beside the shard."""
+        return _shard_scores, (self.weights_on(data, listen),)
 
     def block_scores(self, block: Block, rows: Rows) -> np.ndarray:
         """Return the scores of a block in the model's own numbers; ``rows`` are the same with the bias column."""
@@ -83,7 +81,7 @@ def with_others(block: Block, rows: Rows, bias: float, known: int) -> Rows:
     return join([Piece(placed, rows.labels, 0, block.n_rows)], bias, known + 1)
 
 
-def _shard_scores(shard: Shard, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _shard_scores(shard: Shard, w: np.ndarray) -> Scored:
     rows = shard.load()
     return _scores(rows, w), np.array(rows.labels)
 

@@ -9,18 +9,23 @@ a guess.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset
 from pipeline.data.reading.labels import LabelMap
 from pipeline.data.reading.layout import listed
+from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
-from pipeline.events import Listener, Note
+from pipeline.events import Listener, Note, silent
+from pipeline.scoring.watch import Watch
 
 SIGNS = ("-1", "+1")
 IGNORED = -1
+Scored = tuple[np.ndarray, np.ndarray]  # scores and labels
 
 
 class TrainedModel:
@@ -57,6 +62,19 @@ class TrainedModel:
         sides = zip((self.negative, self.positive), SIGNS, strict=True)
         negative, positive = (labels[0] if len(labels) == 1 else sign for labels, sign in sides)
         return (negative, positive) if negative != positive else SIGNS
+
+    def scoring_on(self, data: Dataset, listen: Listener) -> tuple[Callable[..., Scored], tuple[Any, ...]]:
+        """Return the task that scores a shard of these data, and what it needs beside the shard."""
+        raise NotImplementedError
+
+    def shard_scores(
+        self, engine: Engine, data: Dataset, listen: Listener = silent, watch: Watch | None = None
+    ) -> Iterator[Scored]:
+        """Yield scores and labels of all rows, shard after shard; ``watch`` is shown the rows."""
+        task, needed = self.scoring_on(data, listen)
+        if watch is None:
+            return engine.stream(task, data.shards, *needed)
+        return watch.over(engine, data.shards, self.places_on(data, silent), task, needed)
 
     def places_on(self, data: Dataset, listen: Listener) -> np.ndarray:
         """Return which of the model's features each feature of the data is, the bias column left out, or say why not.

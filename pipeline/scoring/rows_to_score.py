@@ -29,7 +29,9 @@ from pipeline.data.reading.layout import Layout, listed
 from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, join_digests
 from pipeline.errors import NoRowsError, SpecError
 from pipeline.events import Listener, Note, silent
+from pipeline.maths.row_sketch import RowSketch, Tally
 from pipeline.scoring.models import AnyModel
+from pipeline.scoring.watch import Watch, block_tally
 
 
 class RowsToScore:
@@ -59,13 +61,14 @@ class RowsToScore:
         self.read, self.largest = 0, -1
         self.files: list[tuple[Lanes, int]] = []
 
-    def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def parts(self, watch: Watch | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield scores and signs (-1, +1, or 0 where the label says no class), part after part in row order.
 
         By a model of several classes, a row has a score for each, and the code of a class (or ``UNKNOWN``) for a sign.
+        ``watch`` is shown the rows.
         """
         self.read, self.largest, self.files = 0, -1, []
-        scorer = _Scorer(self.model, self.labels)
+        scorer = _Scorer(self.model, self.labels, None if watch is None else watch.sketch)
         with ThreadPoolExecutor(self.workers, "svmsieve-predict") as pool:
             for source in self.sources:
                 digests: list[tuple[Lanes, int]] = []
@@ -74,6 +77,8 @@ class RowsToScore:
                     self.largest = max(self.largest, block.largest)
                     digests.append((part.lanes, block.n_rows))
                     self.labels.count(block.labels)
+                    if watch is not None:
+                        watch.tally += part.tally
                     yield part.score, part.sign
                 self.files.append((join_digests(digests), sum(rows for _, rows in digests)))
                 if not self.files[-1][1]:
@@ -136,6 +141,7 @@ class _Part:
     score: np.ndarray
     sign: np.ndarray
     lanes: Lanes
+    tally: Tally
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,7 @@ class _Scorer:
 
     model: AnyModel
     labels: KnownLabels | KnownClasses
+    sketch: RowSketch | None
 
     def of(self, task: BlockTask) -> Callable[[], tuple[Block, _Part]]:
         """Return the task that makes a block and scores it."""
@@ -153,4 +160,5 @@ class _Scorer:
         block = task()
         sign = self.labels.signs_of(block.labels)
         rows = join([Piece(block, sign, 0, block.n_rows)], self.model.bias, self.model.known)
-        return block, _Part(self.model.block_scores(block, rows), sign, digest_rows(rows))
+        tally = Tally() if self.sketch is None else block_tally(block, self.sketch)
+        return block, _Part(self.model.block_scores(block, rows), sign, digest_rows(rows), tally)

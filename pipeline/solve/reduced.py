@@ -16,6 +16,7 @@ a sum of one term a row, each >= 0: (u_i - alpha_i) max(0, 1 - f_i) + alpha_i ma
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,17 +42,17 @@ class ReducedProblem:
         if n and not (np.all(self.u >= 0) and np.all(np.isfinite(self.u))):
             raise ValueError("every u_i must be a finite number of at least 0")
 
-    @property
+    @cached_property
     def is_sparse(self) -> bool:
         """Whether the rows are a sparse matrix."""
         return bool(sp.issparse(self.z))
 
-    @property
+    @cached_property
     def nnz(self) -> int:
         """Number of stored values."""
         return int(self.z.nnz) if self.is_sparse else int(np.prod(self.z.shape))
 
-    @property
+    @cached_property
     def row_length(self) -> float:
         """Stored values a row, on average."""
         return self.nnz / max(1, self.u.size)

@@ -33,6 +33,7 @@ from pipeline.runs.directory import RunOf, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import AnyModel, Model, any_model_of
 from pipeline.scoring.rows_to_score import RowsToScore
+from pipeline.scoring.watch import Watch
 from pipeline.use.predict_classes import PredictedClasses, predict_classes
 from pipeline.use.tables import numbers, texts
 
@@ -89,13 +90,13 @@ def predict(
 
 
 def predicted(
-    engine: Engine, model: Model, data: Dataset | RowsToScore, listen: Listener = silent
+    engine: Engine, model: Model, data: Dataset | RowsToScore, listen: Listener = silent, watch: Watch | None = None
 ) -> Iterator[Predicted]:
-    """Predict every row by a model of two classes."""
+    """Predict every row by a model of two classes; ``watch`` is shown the rows."""
     if isinstance(data, RowsToScore):
-        return _numbered(data.parts(), model, data.path)
+        return _numbered(data.parts(watch), model, data.path)
     data.expect_two_classes("a model of two")
-    return _numbered(model.shard_scores(engine, data, listen), model, data.path)
+    return _numbered(model.shard_scores(engine, data, listen, watch), model, data.path)
 
 
 def rows_for(
@@ -116,13 +117,15 @@ def write_predictions(
     out: Path,
     listen: Listener = silent,
     calibration: Calibration | None = None,
+    watch: Watch | None = None,
 ) -> Judged:
     """Write score, label and truth of every row to a Parquet file, and return how good the predictions are.
 
-    With a ``calibration`` of the model the probability of the positive class is written, too.
+    With a ``calibration`` of the model the probability of the positive class is written, too. ``watch`` is shown the
+    rows.
     """
     schema = SCHEMA if calibration is None else SCHEMA.append(PROBABILITY)
-    parts = predicted(engine, model, data, listen)
+    parts = predicted(engine, model, data, listen, watch)
     score, sign, rows = list[np.ndarray](), list[np.ndarray](), 0
     with replacing(out) as stream, pq.ParquetWriter(stream, schema) as writer:
         for scored, known in _groups(parts):

@@ -1,13 +1,14 @@
 """Scores and classes of all rows, in row order, in one pass, by the models of several classes.
 
-The file has a score column a class, ``score_`` and its name, then label and truth, as the classes are called. Its row
+The file has a score column a class, ``score_`` and its name, then label and truth, as the classes are called, then if
+they are asked for a probability column a class. Its row
 groups have as many rows as ``CELLS`` scores make, whatever the parts are, so its bytes depend on the rows and the model
 alone. In memory are the results of a few parts, and how often each class was met, said and right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +22,11 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.events import Listener, Progress, silent
 from pipeline.files import replacing
+from pipeline.maths.calibration import Calibration, class_probabilities
 from pipeline.maths.class_scores import label_scores
 from pipeline.scoring.classes_model import ClassesModel, said_codes
 from pipeline.scoring.rows_to_score import RowsToScore
+from pipeline.scoring.watch import Watch
 from pipeline.use.tables import numbers, texts
 
 CELLS = 1 << 22  # scores in a row group of Parquet: 32 MB
@@ -59,10 +62,14 @@ class JudgedClasses:
 
 
 def predict_classes(
-    engine: Engine, model: ClassesModel, data: Dataset | RowsToScore, listen: Listener = silent
+    engine: Engine,
+    model: ClassesModel,
+    data: Dataset | RowsToScore,
+    listen: Listener = silent,
+    watch: Watch | None = None,
 ) -> Iterator[PredictedClasses]:
-    """Predict every row of ``data``, a part at a time in row order."""
-    parts = data.parts() if isinstance(data, RowsToScore) else model.shard_scores(engine, data, listen)
+    """Predict every row of ``data``, a part at a time in row order; ``watch`` is shown the rows."""
+    parts = data.parts(watch) if isinstance(data, RowsToScore) else model.shard_scores(engine, data, listen, watch)
     row = 0
     for scores, codes in parts:
         finite = np.isfinite(scores).all(axis=1)
@@ -74,17 +81,31 @@ def predict_classes(
 
 
 def write_class_predictions(
-    engine: Engine, model: ClassesModel, data: Dataset | RowsToScore, out: Path, listen: Listener = silent
+    engine: Engine,
+    model: ClassesModel,
+    data: Dataset | RowsToScore,
+    out: Path,
+    listen: Listener = silent,
+    calibration: Sequence[Calibration] | None = None,
+    watch: Watch | None = None,
 ) -> JudgedClasses:
-    """Write scores, label and truth of every row to a Parquet file, and return how good the predictions are."""
+    """Write scores, label and truth of every row to a Parquet file, and return how good the predictions are.
+
+    With a ``calibration`` of every class probabilities are written, too; those of a row sum to 1. ``watch`` is shown
+    the rows.
+    """
     columns = [pa.field(f"score_{name}", pa.float64()) for name in model.classes]
-    schema = pa.schema([*columns, pa.field("label", pa.string()), pa.field("truth", pa.string())])
+    likely = [pa.field(f"probability_{name}", pa.float64()) for name in model.classes if calibration is not None]
+    schema = pa.schema([*columns, pa.field("label", pa.string()), pa.field("truth", pa.string()), *likely])
     names, said, true, rows = texts(model.classes), list[np.ndarray](), list[np.ndarray](), 0
     with replacing(out) as stream, pq.ParquetWriter(stream, schema) as writer:
-        for scores, codes in _groups(predict_classes(engine, model, data, listen), len(model.classes)):
+        for scores, codes in _groups(predict_classes(engine, model, data, listen, watch), len(model.classes)):
             known, found = codes != UNKNOWN, said_codes(scores)
             label, truth = names.take(numbers(found)), names.take(numbers(np.maximum(codes, 0), known))
-            writer.write_table(pa.table([*map(numbers, scores.T), label, truth], schema=schema), codes.size)
+            cells = [*map(numbers, scores.T), label, truth]
+            if calibration is not None:
+                cells += map(numbers, class_probabilities(calibration, scores).T)
+            writer.write_table(pa.table(cells, schema=schema), codes.size)
             said.append(found[known])
             true.append(codes[known])
             rows += codes.size

@@ -33,6 +33,7 @@ from pipeline.verify.scores import best_steps, mean_scores, same_scores
 from pipeline.verify.spaces import space_of
 from pipeline.verify.split import left_out
 from pipeline.verify.trained_rows import trained_rows
+from pipeline.verify.tuned import Found, check_curve, check_stage, stages_of
 from pipeline.verify.verify import Finding, verify
 
 
@@ -84,13 +85,32 @@ class _Classes:
             self._check_settings(run, grid)
             found += verify(self.engine, run.path, view, self.step, self.listen)
         folds = [self._fold(k, grid) for k in range(self.spec.cv) if self.item.get("cv_scores") is not None]
-        for fold in folds:
-            found += fold.findings()
+        searches = self._searches() if self.item.get("cv_c") is not None else []
+        for each in (*folds, *(run for search in searches for stage in search for run in stage)):
+            found += each.findings()
         if all(finding.holds for finding in found):
             if self.step is None and self.item["status"] == "finished":
                 self._check_whole(runs, folds)
+                if searches:
+                    curves = [_curves(search) for search in searches]
+                    check_curve(self.folder, self.item, self.spec.select, curves, grid[0])
             check_seal(self.said)
         return found
+
+    def _searches(self) -> list[list[list[_Classes]]]:
+        """Return the runs of a tuned run's searches: by gamma, its own first, then by stage and fold."""
+        found = []
+        for stages in stages_of(self.folder):
+            search = []
+            for folder in stages:
+                first = _Classes(self.engine, folder / "0", self.data, self.step, silent)
+                count = first.spec.fold[1] if first.spec.fold else 1
+                rest = [_Classes(self.engine, folder / str(k), self.data, self.step, silent) for k in range(1, count)]
+                for k, each in enumerate([first, *rest]):
+                    check_stage(self.spec, first.spec, each.spec, k, str(each.folder))
+                search.append([first, *rest])
+            found.append(search)
+        return sorted(found, key=lambda search: search[0][0].spec.gamma != self.spec.gamma)
 
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes of all rows, and which of them were left out of training."""
@@ -205,6 +225,14 @@ class _Classes:
         sides: list[tuple[str, ...]] = [(name,) for name in data.classes]
         sides = sides or [data.labels.negative, data.labels.positive]
         return np.array([known.get(label_text(s[0]), UNKNOWN) if len(s) == 1 else UNKNOWN for s in sides], np.int64)
+
+
+def _curves(search: Sequence[Sequence[_Classes]]) -> list[Found]:
+    """Return the scores of every fold by C."""
+    return [
+        {c: scores for run in runs for c, scores in zip(run.spec.grid or (), run.item.get("scores") or (), strict=True)}
+        for runs in zip(*search, strict=True)
+    ]
 
 
 def _shard_rows(shard: Shard, splits: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from typing import Any
 from pipeline.errors import RunError
 from pipeline.events import Listener, Note
 from pipeline.runs.chain import CHAIN, SEAL, foundation, is_chained, seal_of
+from pipeline.runs.sketch_file import SKETCH_FILE, sketch_digest
 from pipeline.verify.said import SaidRun
 from pipeline.verify.scores import best_steps, mean_scores, same_scores, scores_at
 
@@ -63,6 +64,13 @@ def check_seal(run: SaidRun) -> None:
     """Raise RunError if run.json was changed in anything else that it says."""
     if is_chained(run.header) and run.header.get(SEAL) != seal_of(run.header):
         raise RunError(f"{run.path}: run.json is not as it was written; train again")
+
+
+def check_sketch(run: SaidRun) -> None:
+    """Raise RunError if the file of the rows that were trained on is not the one that run.json means."""
+    said = run.header.get("sketch")
+    if said is not None and said["sha256"] != sketch_digest(run.path):
+        raise RunError(f"{run.path / SKETCH_FILE}: missing, or not the file that was written; train again")
 
 
 def _scores(run: SaidRun) -> list[Any]:

@@ -8,73 +8,114 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pipeline.errors import RunError
 from pipeline.runs.directory import SEARCH
-from pipeline.spec import SCORES
+from pipeline.spec import SCORES, PathSpec
 from pipeline.verify.said import SaidRun, read_said
 from pipeline.verify.scores import SLACK, best_steps, mean_scores, number_of, same_scores, scores_at, sign_of
 
-STAGES = ("coarse", "fine")
+Found = dict[float, Any]  # a fold's scores by C
 
 
-def searched(run: SaidRun) -> list[list[SaidRun]]:
-    """Return the runs of a tuned run's search, stage by stage, a run a fold; none of a run that was not tuned."""
+@dataclass(frozen=True)
+class Searched:
+    """The runs of a search at one gamma, stage by stage, a run a fold."""
+
+    stages: list[list[SaidRun]]
+
+    @property
+    def runs(self) -> list[SaidRun]:
+        """All runs."""
+        return [run for stage in self.stages for run in stage]
+
+    @property
+    def folds(self) -> list[Found]:
+        """The scores of every fold by C."""
+        return [
+            {float(step.facts["c"]): scores_at(step) for run in runs for step in run.steps}
+            for runs in zip(*self.stages, strict=True)
+        ]
+
+
+def stages_of(run: Path) -> list[list[Path]]:
+    """Return where the runs of a tuned run's searches lie: by gamma, the folders of stages."""
+    several = sorted((run / SEARCH).glob("gamma-*"), key=lambda path: int("0" + path.name[6:]))
+    found = []
+    for folder in several or [run / SEARCH]:
+        coarse = sorted(folder.glob("coarse*"), key=lambda path: int("0" + path.name[7:]))
+        found.append([*coarse, *folder.glob("fine")])
+    if not all(found):
+        raise RunError(f"{run}: the runs that its C was chosen by are gone; tune again")
+    return found
+
+
+def searched(run: SaidRun) -> list[Searched]:
+    """Return the searches of a tuned run, that at its gamma first; none of a run that was not tuned."""
     if run.header.get("cv_c") is None:
         return []
-    stages = []
-    for stage in STAGES:
-        folder = run.path / SEARCH / stage
-        if stage == "fine" and not folder.is_dir():
-            continue  # nothing lies between C_min and the first C
-        first = read_said(folder / "0")
-        count = first.spec.fold[1] if first.spec.fold else 1
-        found = [first, *(read_said(folder / str(k)) for k in range(1, count))]
-        for k, each in enumerate(found):
-            own = {name: getattr(first.spec, name) for name in ("grid", "patience", "holdout")}
-            asked = replace(run.spec, **own, fold=(k, count) if first.spec.fold else None)
-            changed = asked.difference(each.spec)
-            if changed:
-                raise RunError(f"{each.path}: the search has other settings than its run ({changed}); tune again")
-        stages.append(found)
-    return stages
+    found = [Searched([_stage(run, folder) for folder in stages]) for stages in stages_of(run.path)]
+    found.sort(key=lambda each: each.runs[0].spec.gamma != run.spec.gamma)
+    if found[0].runs[0].spec.gamma != run.spec.gamma:
+        raise RunError(f"{run.path}: was trained at a gamma that was not tried; tune again")
+    return found
 
 
-def check_curve(run: SaidRun, stages: Sequence[Sequence[SaidRun]]) -> None:
-    """Raise RunError if run.json says another curve than the search, another choice by it, or another C was trained."""
-    where, select = run.path, run.spec.select
-    found = [
-        {number_of(step.facts["c"]): scores_at(step) for each in runs for step in each.steps}
-        for runs in zip(*stages, strict=True)
-    ]
-    cs = sorted(c for c in found[0] if c is not None)
-    if any(sorted(c for c in fold if c is not None) != cs for fold in found):
-        raise RunError(f"{where}: the folds of its search were not trained at the same C; tune again")
-    folds = [[fold[c] for c in cs] for fold in found]
-    means, errors = mean_scores(folds), _errors(folds)
-    said = run.header
-    if (
-        said["cv_c"] != cs
-        or not same_scores(said.get("cv_scores"), means)
-        or not same_scores(said.get("cv_se"), errors)
-    ):
+def _stage(run: SaidRun, folder: Path) -> list[SaidRun]:
+    first = read_said(folder / "0")
+    count = first.spec.fold[1] if first.spec.fold else 1
+    found = [first, *(read_said(folder / str(k)) for k in range(1, count))]
+    for k, each in enumerate(found):
+        check_stage(run.spec, first.spec, each.spec, k, str(each.path))
+    return found
+
+
+def check_stage(run: PathSpec, first: PathSpec, spec: PathSpec, k: int, where: str) -> None:
+    """Raise RunError if fold k of a stage has other settings than its run, but for those that are its own."""
+    own = {name: getattr(first, name) for name in ("grid", "patience", "holdout", "gamma")}
+    asked = replace(run, **own, fold=(k, first.fold[1]) if first.fold else None)
+    changed = asked.difference(spec)
+    if changed:
+        raise RunError(f"{where}: the search has other settings than its run ({changed}); tune again")
+
+
+def check_curve(where: Path, said: dict[str, Any], select: str, searches: Sequence[Sequence[Found]], c: float) -> None:
+    """Raise RunError if run.json says another curve than the search, another choice by it, or another C was trained.
+
+    ``searches`` are the folds' scores, those at the run's own gamma first; no other may have a better mean score.
+    """
+    cs, means, errors = _curve(where, searches[0])
+    same = said["cv_c"] == cs and same_scores(said.get("cv_scores"), means) and same_scores(said.get("cv_se"), errors)
+    if not same:
         raise RunError(f"{where}: cv_c, cv_scores or cv_se in run.json are not what the search found; tune again")
     (top,) = best_steps(means, select)
+    sign = sign_of(select)
+    values = [math.nan if mean[select] is None else sign * float(mean[select] or 0.0) for mean in means]
     assert top is not None
-    least = sign_of(select) * (means[top][select] or 0.0) - (errors[top].get(select) or 0.0)
-    smallest = min(
-        c
-        for c, mean in zip(cs, means, strict=True)
-        if (value := mean[select]) is not None and sign_of(select) * value >= least - SLACK
-    )
+    least = values[top] - (errors[top].get(select) or 0.0)
+    smallest = min(c for c, value in zip(cs, values, strict=True) if value >= least - SLACK)
     if said.get("c_best") != cs[top] or said.get("c_1se") != smallest:
-        raise RunError(
-            f"{where}: by the scores the best C is {cs[top]:g}, with one standard error {smallest:g}; tune again"
-        )
-    if any(step.facts.get("c") not in (cs[top], smallest) for step in run.steps):
+        by = f"by the scores the best C is {cs[top]:g}, with one standard error {smallest:g}"
+        raise RunError(f"{where}: {by}; tune again")
+    if c not in (cs[top], smallest):
         raise RunError(f"{where}: was trained at another C than the search chose; tune again")
+    for other in searches[1:]:
+        found = [mean[select] for mean in _curve(where, other)[1]]
+        if any(value is not None and sign * value > values[top] + SLACK for value in found):
+            raise RunError(f"{where}: another gamma has a better score; tune again")
+
+
+def _curve(
+    where: Path, found: Sequence[Found]
+) -> tuple[list[float], list[dict[str, float | None]], list[dict[str, float | None]]]:
+    cs = sorted(found[0])
+    if any(sorted(fold) != cs for fold in found):
+        raise RunError(f"{where}: the folds of its search were not trained at the same C; tune again")
+    folds = [[fold[c] for c in cs] for fold in found]
+    return cs, mean_scores(folds), _errors(folds)
 
 
 def _errors(folds: Sequence[Sequence[Any]]) -> list[dict[str, float | None]]:

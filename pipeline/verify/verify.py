@@ -10,7 +10,8 @@ was written (``header``).
 The hashes have no key: who can write to the run can compute them anew. What follows from the data is recomputed and
 cannot be forged; what does not is believed. Someone who writes all hashes anew can say that other settings were asked
 for (a shorter grid, with the steps beyond it removed; a larger tol; another rule, everywhere), that steps took more or
-fewer rows, rounds or seconds than they did, that a certificate is worse than it is, and that other versions made it.
+fewer rows, rounds or seconds than they did, that a certificate is worse than it is, that other versions made it, and
+which rows predict is to know (the hashes in trained_rows.npy).
 None of it makes a certificate better than the truth; who keeps a copy of the ``seal`` elsewhere finds it all the same.
 """
 
@@ -29,7 +30,7 @@ from pipeline.runs.chain import MODEL, broken, is_chained
 from pipeline.runs.directory import FOLDS
 from pipeline.verify.calibration import LeftOut
 from pipeline.verify.enclosure import rounded_down, rounded_up
-from pipeline.verify.header import check_best, check_ends, check_seal
+from pipeline.verify.header import check_best, check_ends, check_seal, check_sketch
 from pipeline.verify.origin import check_origin
 from pipeline.verify.said import SaidRun, SaidStep, read_said
 from pipeline.verify.scores import wrong_score
@@ -84,8 +85,8 @@ def verify(
     run = read_said(path)
     if not 0 <= (step or 0) < len(run.steps):
         raise RunError(f"{run.path}: there is no step {step or 0}; the run has {len(run.steps)} finished steps")
-    stages = searched(run)
-    folds = [*_folds(run), *(each for stage in stages for each in stage)]
+    searches = searched(run)
+    folds = [*_folds(run), *(each for search in searches for each in search.runs)]
     judge = None if validation is None else Validation(engine, validation)
     if judge is not None:
         judge.check(run)
@@ -95,22 +96,25 @@ def verify(
         check_origin(each, data, listen if each is run else silent)
         check_ends(each, listen)
     found = _Verifier(engine, run, data, step, listen, judge).findings()
-    scored = LeftOut(run.header.get("calibration") if stages and step is None else None)
+    scored, nothing = LeftOut(run.header.get("calibration") if searches and step is None else None), LeftOut(None)
     for fold in folds:
-        found += _Verifier(engine, fold, data, step, listen, left_out=scored).findings()
+        mine = scored if searches and fold in searches[0].runs else nothing
+        found += _Verifier(engine, fold, data, step, listen, left_out=mine).findings()
     trusted = all(finding.holds for finding in found)  # else scores may be wrong, and the best step with them
     if step is None and trusted:
         check_best(run, folds if run.header.get("cv_scores") is not None else [])
         for fold in folds:
             check_best(fold, [])
-        for together in stages or [[run, *folds]]:
+        for together in [stage for search in searches for stage in search.stages] or [[run, *folds]]:
             check_patience(together)
-        if stages:
-            check_curve(run, stages)
+        if searches:
+            curves = [search.folds for search in searches]
+            check_curve(run.path, run.header, run.spec.select, curves, _c_of(run.steps[0]))
             scored.check(run)
     if trusted:
         for each in (run, *folds):
             check_seal(each)
+            check_sketch(each)
     return found
 
 

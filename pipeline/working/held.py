@@ -39,8 +39,7 @@ class HeldRows:
 
     def release(self) -> None:
         """Forget all rows."""
-        self.rows = np.empty(0, np.int64)
-        self.parts: Parts = np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide))
+        self.rows, self.parts = self._none()
 
     def hold(self, wanted: np.ndarray) -> None:
         """Hold exactly the rows where ``wanted`` is true: drop others, read the missing ones."""
@@ -71,7 +70,12 @@ class HeldRows:
         """Add sum a_i z_i to ``out``."""
         add_rows(self.parts, coefficients, out)
 
+    def _none(self) -> tuple[np.ndarray, Parts]:
+        return np.empty(0, np.int64), (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide)))
+
     def _read(self, missing: np.ndarray) -> tuple[np.ndarray, Parts]:
+        if not missing.any():
+            return self._none()
         found = gather(self.engine, self.data, missing, self.lengths, self.wide)
         self.read += int(found.x.nnz)
         csr.sign_rows(found.x.indptr, found.x.data, found.labels)

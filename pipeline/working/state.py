@@ -16,8 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.shards.digest import feature_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
+from pipeline.maths.row_sketch import SketchMaker
 from pipeline.spec import PathSpec
 from pipeline.working.split import split_keys, split_of
 
@@ -54,23 +56,39 @@ class RowState:
         return np.flatnonzero(self.costs == 0.0)
 
 
-def collect(engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None) -> RowState:
-    """Collect the facts of all rows in one pass, and settle their costs: class weights, and 0 for rows left out."""
+def collect(
+    engine: Engine, data: Dataset, spec: PathSpec, scratch: Path | None, trained: SketchMaker | None = None
+) -> RowState:
+    """Collect the facts of all rows in one pass, and settle their costs: class weights, and 0 for rows left out.
+
+    ``trained`` is given the rows that are not left out.
+    """
     data.expect_two_classes("a path")
     arrays = RowState(data.n_rows, scratch)
+    own = None if trained is None else data.n_features - (1 if data.bias else 0)
     keys = (arrays.empty(np.uint64), arrays.empty(np.int32)) if spec.splits else None
+    known = arrays.empty(np.uint64) if spec.splits and trained is not None else None
     row = 0
-    for norms, lengths, costs, labels, (hashes, classes), wide in engine.stream(_facts, data.shards, spec):
+    for norms, lengths, costs, labels, (hashes, classes), features, wide in engine.stream(
+        _facts, data.shards, spec, own
+    ):
         part = slice(row, row + norms.size)
         arrays.norms[part], arrays.lengths[part], arrays.labels[part] = norms, lengths, labels
         arrays.costs[part] = costs
         if keys is not None:
             keys[0][part], keys[1][part] = hashes, classes
         arrays.wide = arrays.wide or wide
+        if known is not None:
+            known[part] = features
+        elif trained is not None:
+            trained.add(features)
         row = part.stop
     assert row == data.n_rows
     if keys is not None:
         _leave_out(arrays, spec, *keys)
+    if known is not None and trained is not None:
+        for part in arrays.chunks():
+            trained.add(known[part][arrays.costs[part] > 0.0])
     _weigh_classes(arrays, spec, data.path)
     return arrays
 
@@ -82,11 +100,16 @@ def _leave_out(arrays: RowState, spec: PathSpec, hashes: np.ndarray, classes: np
 
 
 _Keys = tuple[np.ndarray, np.ndarray]
+_Facts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, _Keys, np.ndarray, bool]
 
 
-def _facts(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, _Keys, bool]:
+def _facts(shard: Shard, spec: PathSpec, own: int | None) -> _Facts:
+    """Return the facts of a shard's rows, what they are split by, and the hashes of their first ``own`` features."""
     rows = shard.load()
     hashes, classes = split_keys(rows, spec.seed) if spec.splits else (np.empty(0), np.empty(0))
+    features = np.empty(0, np.uint64)
+    if own is not None:
+        features = feature_hashes((rows.indptr, rows.indices, rows.values), own)
     lengths = np.diff(rows.indptr).astype(np.int32, copy=False)
     wide = bool(rows.values.dtype == np.float64)
     return (
@@ -95,6 +118,7 @@ def _facts(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, np.nda
         np.array(rows.costs),
         np.array(rows.labels),
         (np.array(hashes), np.array(classes)),
+        features,
         wide,
     )
 

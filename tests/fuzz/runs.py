@@ -13,10 +13,13 @@ import numpy as np
 from pipeline.data.dataset import open_shards
 from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.engine.engine import Engine
+from pipeline.events import silent
 from pipeline.path.fit import fit_path, train_run
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import HEADER, STEPS, open_run
+from pipeline.runs.sketch_file import SKETCH_FILE
 from pipeline.scoring.models import any_model_of
+from pipeline.scoring.seen import watch_for
 from pipeline.use.export import WRITERS, export
 from pipeline.use.export_classes import CLASSES_WRITERS
 from pipeline.use.export_kernel import KERNEL_WRITERS
@@ -38,7 +41,7 @@ class Runs(Target):
 
     name = "runs"
     settings, writers = SETTINGS, tuple(WRITERS)
-    targets: tuple[str, ...] = (HEADER, STEPS, "models/000001.npz", "models/000002.npz")
+    targets: tuple[str, ...] = (HEADER, STEPS, SKETCH_FILE, "models/000001.npz", "models/000002.npz")
     rows = staticmethod(noisy_rows)
 
     def prepare(self, folder: Path) -> None:
@@ -50,6 +53,9 @@ class Runs(Target):
         run = fit_path(self.data, out=folder / "run", scheduler="inline", **self.settings)
         paths = [path for path in (folder / "run").rglob("*") if path.is_file()]
         self.files = {str(path.relative_to(run.path)): path.read_bytes() for path in sorted(paths)}
+        (sketch,) = [content for name, content in self.files.items() if name.endswith(SKETCH_FILE)]
+        first = run.runs[0] if isinstance(run, ClassesRun) else run
+        self.trained = np.frombuffer(sketch, "<u8")[-first.header.sketch.count :]
         self.spec, self.steps, self.models = run.spec, [step.to_json() for step in run.steps], _models(run)
         with Engine("inline") as engine:
             verify_any(engine, run.path, self.data)
@@ -76,14 +82,14 @@ class Runs(Target):
                 self._expect_models(run, "a continued run ends with other models")
 
     def _changed(self, chance: Random, name: str) -> tuple[bytes, bool]:
-        """Return another content of a file, and whether it is a model of which only bytes changed."""
+        """Return another content of a file, and whether it is binary, and only bytes of it changed."""
         content = self.files[name]
         if name.endswith(HEADER):
             return mutated_json(chance, json.loads(content)), False
         if name.endswith(STEPS):
             return other_lines(chance, content), False
         kind = chance.random()
-        if kind < 0.6:
+        if kind < 0.6 or name.endswith(SKETCH_FILE):
             return flipped(chance, content) if kind < 0.4 else mutated(chance, content), True
         with np.load(io.BytesIO(content)) as stored:
             arrays = dict(stored)
@@ -103,6 +109,9 @@ class Runs(Target):
             for part in predict(engine, model, self.data):
                 if not np.isfinite(part.score).all():
                     raise WrongError("a score is not finite")
+        watch = watch_for(run, silent)
+        if watch is not None and not np.array_equal(watch.sketch.hashes, self.trained):
+            raise WrongError("a damaged sketch of the rows that were trained on was used")
         export(model, exported, chance.choice(self.writers))
 
     def _verify(self, out: Path) -> None:

@@ -1,4 +1,5 @@
-"""Paths with RBF kernels on the paper's small sets, against a dense Q in float64 that shares no code with the pipeline.
+"""Paths with RBF kernels on the paper's toy example and small sets (D01 to D04), against a dense Q in float64 that
+shares no code with the pipeline.
 
 C comes in pairs from 2 to 1,000 C_min: a far one, for which the working set is large, and one nearby, at which rules
 decide many rows. The optimum is known by a solution of gap g over all rows: z_i . w* is within sqrt(2 g) of its
@@ -19,7 +20,8 @@ from pipeline.runs.directory import StepView
 from pipeline.solve.gram.auto import solve_auto
 from pipeline.solve.gram.libsvm import solve_libsvm
 from pipeline.solve.gram.problem import GramProblem
-from tests.bench.kernel_sets import SETS, KernelSet, open_set
+from tests.bench.kernel_sets import SETS, KernelSet, open_set, write_rows
+from tests.bench.toy_example import toy
 from tests.conftest import DEVELOPMENT_DATA
 
 PLACES = (2.0, 2.1, 45.0, 47.0, 950.0, 1000.0)
@@ -31,8 +33,12 @@ SMALL = 1000  # rows, of which LIBSVM is given twice as many
 REAL = [pytest.param(name, marks=pytest.mark.shared_data) for name in ("dna", "digit1", "satimage")]
 
 
-@pytest.fixture(scope="module", params=["bcd", *REAL])
+@pytest.fixture(scope="module", params=["toy", "bcd", *REAL])
 def rows(request, tmp_path_factory) -> KernelSet:
+    if request.param == "toy":
+        y = np.repeat([1.0, -1.0], 500)
+        x = toy(seed=0) * y[:, None]
+        return KernelSet("toy", x, y, write_rows(tmp_path_factory.mktemp("set") / "toy", x, y))
     if SETS[request.param].file and not DEVELOPMENT_DATA.is_dir():
         pytest.skip("the development data sets are not here")
     return open_set(request.param, DEVELOPMENT_DATA, tmp_path_factory.mktemp("set"))

@@ -8,10 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 import pipeline
+from pipeline.data.ingest.ingest import ingest, reading_spec
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError, SpecError
 from pipeline.events import StepProgress
@@ -20,6 +23,7 @@ from pipeline.path import tune as tuning
 from pipeline.path.tune import coarse_grid, fine_grid, lattice
 from pipeline.runs.chain import sealed
 from pipeline.runs.directory import open_run
+from pipeline.verify.classes import verify_any
 from pipeline.verify.said import read_said
 from pipeline.verify.tuned import check_patience, searched
 from pipeline.verify.verify import verify
@@ -143,6 +147,17 @@ class TestRun:
         assert run.spec.kernel == "rbf"
         assert all(finding.holds for finding in checked(run, data))
 
+    def test_gammas_to_choose_from(self, data, tmp_path):
+        run = pipeline.tune(data, out=tmp_path / "run", kernel="rbf", gamma=["0.01/d", "1/d", 3.0], cv=3)
+        best = [_best(tmp_path / "run" / "search" / f"gamma-{k}") for k in range(3)]
+        gammas = [0.01 / data.n_features, 1 / data.n_features, 3.0]
+        assert run.spec.gamma == pytest.approx(gammas[int(np.argmax(best))])
+        assert max(scores["accuracy"] for scores in run.header.cv_scores) == pytest.approx(max(best))
+        assert all(finding.holds for finding in checked(run, data))
+        worse = int(np.argmin(best))
+        other = json.loads((tmp_path / "run" / "search" / f"gamma-{worse}" / "coarse" / "0" / "run.json").read_text())
+        assert other["spec"]["gamma"] == pytest.approx(gammas[worse])
+
     def test_progress_never_goes_beyond_the_end(self, data):
         heard = []
         pipeline.tune(data, cv=3, listen=heard.append)
@@ -252,9 +267,22 @@ class TestVerify:
         check_patience([read_said(copy / "search" / "coarse" / str(k)) for k in range(5)])
         with pytest.raises(RunError, match="different numbers of steps"):
             check_patience([read_said(copy / "search" / "coarse" / "0"), replace(last, steps=last.steps[:-1])])
-        shorter = [replace(each, steps=each.steps[:-1]) for each in searched(read_said(copy))[0]]
+        shorter = [replace(each, steps=each.steps[:-1]) for each in searched(read_said(copy))[0].stages[0]]
         with pytest.raises(RunError, match="did not end where a patience of 4 ends"):
             check_patience(shorter)
+
+
+def _best(search: Path) -> float:
+    """The best mean accuracy of a search's folds."""
+    folds = [
+        {
+            step.c: step.scored["accuracy"]
+            for stage in ("coarse", "fine")
+            for step in open_run(search / stage / str(k)).steps
+        }
+        for k in range(3)
+    ]
+    return max(np.mean([fold[c] for fold in folds]) for c in folds[0])
 
 
 def _copied(folder: Path, to: Path) -> Path:
@@ -276,7 +304,7 @@ class TestCommand:
         (chosen,) = [line for line in lines if line.endswith("<")]
         assert chosen.split()[0] == f"{run.header.c_best:.4g}"
         assert "best" in chosen
-        assert f"C = {run.steps[0].c:.4g} on {data.n_rows} rows" in lines[-1]
+        assert f"C = {run.steps[0].c:.4g} on all {data.n_rows} rows" in lines[-1]
         assert all(len(line) <= 80 for line in lines[:-1])
 
     def test_json(self, data, tmp_path, capsys):
@@ -314,3 +342,51 @@ def test_rows_that_sum_to_zero(tmp_path):
     data = write_shards(tmp_path, World(x, y, np.ones(20)))
     with pytest.raises(SpecError, match="nothing to tune"):
         pipeline.tune(data, cv=2)
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("several")
+    x, y = load_iris(return_X_y=True)
+    lines = (",".join([f"kind{label}", *map(repr, map(float, row))]) for row, label in zip(x, y, strict=True))
+    (folder / "rows.csv").write_text("\n".join(["label,a,b,c,d", *lines]))
+    ingest([str(folder / "rows.csv")], folder / "shards", reading_spec(bias=1.0))
+    return pipeline.open_dataset(folder / "shards")
+
+
+class TestClasses:
+    def test_the_curve_and_the_model(self, several, tmp_path):
+        run = pipeline.tune(several, out=tmp_path / "run", cv=3)
+        header = run.header
+        assert header.data.classes == ("kind0", "kind1", "kind2")
+        values = [scores["accuracy"] for scores in header.cv_scores]
+        assert run.steps[0].c == header.c_best == header.cv_c[values.index(max(values))]
+        assert max(values) > 0.9
+        assert len(header.calibration) == 3
+        folds = [
+            {
+                step.c: step.scores["accuracy"]
+                for stage in sorted((tmp_path / "run" / "search").iterdir())
+                for step in open_run(stage / str(k)).steps
+            }
+            for k in range(3)
+        ]
+        assert values == pytest.approx([np.mean([fold[c] for fold in folds]) for c in header.cv_c])
+        with Engine("threads", 2) as engine:
+            assert all(finding.holds for finding in verify_any(engine, run.path, several))
+        again = pipeline.tune(several, out=tmp_path / "run", cv=3)
+        assert again.header == header
+        item = json.loads((run.path / "run.json").read_text())
+        (run.path / "run.json").write_text(json.dumps(sealed(item | {"c_best": header.cv_c[0]})))
+        with Engine("threads", 2) as engine, pytest.raises(RunError, match="by the scores the best C is"):
+            verify_any(engine, run.path, several)
+
+    def test_probabilities_sum_to_one(self, several, tmp_path, capsys):
+        assert command(capsys, "tune", several.path, "--out", tmp_path / "run", "--holdout", 0.3, "-q")[0] == 0
+        out = tmp_path / "p.parquet"
+        code, _, said = command(capsys, "predict", tmp_path / "run", several.path, "--out", out, "--probability", "-q")
+        assert code == 0, said
+        table = pq.read_table(out)
+        found = np.stack([table[f"probability_kind{k}"].to_numpy() for k in range(3)])
+        assert found.sum(axis=0) == pytest.approx(np.ones(150))
+        assert np.mean(found.argmax(axis=0) == np.repeat(range(3), 50)) > 0.9

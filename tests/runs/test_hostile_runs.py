@@ -113,6 +113,9 @@ def instead(name: str, make: Any):
 
 
 HEADERS = {
+    "a sketch that is a list": header(sketch=[1]),
+    "a sketch without its hash": header(sketch={"version": 1, "count": 60, "complete": True}),
+    "a sketch of half a row": header(sketch={"version": 1, "count": 0.5, "complete": True, "sha256": ""}),
     "a spec that is a list": header(spec=[]),
     "a spec with an unknown field": header(spec__colour="blue"),
     "a tol of the wrong type": header(spec__tol="small"),
