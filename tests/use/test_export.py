@@ -24,7 +24,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.scoring.linear_model import LinearModel
 from pipeline.scoring.models import model_of
-from pipeline.use import export as module
+from pipeline.use import export_classes as module
 from pipeline.use.export import WRITERS, export, load_sklearn
 from pipeline.use.export_kernel import KERNEL_WRITERS
 from pipeline.use.predict import predict
