@@ -203,9 +203,10 @@ def check_classes(header: dict[str, Any]) -> None:
     _check(header["data"], data, ("path", "fingerprint", "rows", "features", "bias", "classes"))
     if header.get("classes") != header["data"]["classes"]:
         raise ValueError("its classes are not those of its data")
-    weights, count = header.get("class_weights"), len(header["data"]["classes"])
-    if weights is not None and len(weights) != count:
-        raise ValueError(f"it has {len(weights)} class_weights for {count} classes")
+    count = len(header["data"]["classes"])
+    for name in ("class_weights", "calibration"):
+        if header.get(name) is not None and len(header[name]) != count:
+            raise ValueError(f"it has {len(header[name])} entries in {name} for {count} classes")
     if header.get("calibration") is not None and len(header["calibration"]) != count:
         raise ValueError(f"it has {len(header['calibration'])} calibrations for {count} classes")
     scores, steps = header.get("scores"), header.get("n_steps")

@@ -15,6 +15,7 @@ from pipeline.data.registry.synthetic import make
 from pipeline.engine import connection
 from pipeline.engine.engine import Engine
 from pipeline.errors import EngineError
+from pipeline.events import StepProgress
 from pipeline.path.fit import fit_path, train_run
 from pipeline.spec import PathSpec
 from pipeline.verify.verify import verify
@@ -148,3 +149,39 @@ def test_a_kernel_has_the_same_bits_on_a_cluster_that_loses_a_worker(cluster, tm
     run = fit_path(rows, out=tmp_path / "run", scheduler=cluster.address, listen=listen, **settings)
     assert models(run.path) == expected
     assert steps == 7
+
+
+class TestBatch:
+    """Folds that are trained together on a cluster."""
+
+    CV = SETTINGS | {"cv": 3, "grid": [0.001, 0.003, 0.01, 0.03]}
+    CV.pop("epsilon")
+
+    @staticmethod
+    def all_models(run: Path) -> dict[str, bytes]:
+        return {str(path.relative_to(run)): path.read_bytes() for path in sorted(run.rglob("*.npz"))}
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def here(cls, data, tmp_path_factory):
+        return cls.all_models(fit_path(data, out=tmp_path_factory.mktemp("here") / "run", **cls.CV).path)
+
+    @pytest.mark.parametrize("solve_on", ["client", "worker"])
+    def test_the_same_bits(self, data, here, cluster, tmp_path, solve_on):
+        run = fit_path(data, out=tmp_path / "run", scheduler=cluster.address, solve_on=solve_on, **self.CV)
+        assert len(here) == 16
+        assert self.all_models(run.path) == here
+
+    @pytest.mark.parametrize("solve_on", ["client", "worker"])
+    def test_a_worker_killed_on_the_way_changes_no_bit(self, data, here, cluster, tmp_path, solve_on):
+        steps = 0
+
+        def kill(event):
+            nonlocal steps
+            steps += isinstance(event, StepProgress) and event.done
+            if steps == 5:
+                steps += 1
+                cluster.kill(cluster.workers[0])
+
+        settings = self.CV | {"scheduler": cluster.address, "solve_on": solve_on, "listen": kill}
+        assert self.all_models(fit_path(data, out=tmp_path / "run", **settings).path) == here

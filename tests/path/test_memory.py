@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 from pipeline.budget import BASE, default_budget, project, project_kernel
+from pipeline.data.dataset import open_shards
 from pipeline.data.registry.synthetic import make
+from pipeline.engine.engine import Engine
 from pipeline.errors import BudgetError
+from pipeline.path.batch import Problem, division
+from pipeline.spec import PathSpec
 from tests.watched import SVMSIEVE, watched
 from tests.worlds import World, write_shards
 
@@ -43,6 +47,19 @@ def test_a_run_stays_within_its_budget_when_the_rows_do_not_fit(shards, tmp_path
     assert all(step["relative_gap"] <= 1e-3 for step in steps)
     checked = watched(*SVMSIEVE, "verify", str(run), str(shards), "-q")
     assert checked.code == 0, checked.stderr
+
+
+@pytest.mark.slow
+def test_folds_that_are_trained_together_stay_within_the_budget(shards, tmp_path):
+    budget, run = 900_000_000, tmp_path / "run"
+    settings = ("--grid", "10x,30x", "--tol", "1e-3", "--cv", "4", "--memory", f"{budget}", "-q")
+    found = watched(*SVMSIEVE, "path", str(shards), "--out", str(run), *settings)
+    assert found.code == 0, found.stderr
+    assert found.peak <= budget
+    data = open_shards(shards)
+    problems = [Problem(data, PathSpec(grid=(1.0,), memory=budget), run)] * 5
+    with Engine("threads", 2) as engine:
+        assert division(engine, problems)[0] > 1
 
 
 def test_a_budget_that_is_too_small_is_refused_with_both_numbers(shards, tmp_path, capsys):

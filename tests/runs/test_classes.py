@@ -41,7 +41,8 @@ def header(run: Path) -> dict[str, Any]:
 
 
 KEYS = ["format", "version", "status", "classes", "spec", "data", "versions", "c_min", "class_weights", "n_steps"]
-KEYS += ["scores", "best_step", "stopped", "cv_scores", "cv_se", "cv_c", "c_best", "c_1se", "peak_memory", "seconds"]
+KEYS += ["scores", "best_step", "stopped", "cv_scores", "cv_se", "cv_c", "c_best", "c_1se", "calibration"]
+KEYS += ["peak_memory", "seconds"]
 
 
 def test_what_run_json_says(run):
@@ -99,6 +100,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "a score of another name": {"scores": [{"luck": 1.0}, {"luck": 1.0}]},
     "too few scores": {"scores": [{"accuracy": 1.0}]},
     "weights for others": {"class_weights": [1.0, 2.0]},
+    "calibrations for others": {"calibration": [{"kind": "sigmoid", "c": 1.0, "slope": 1.0, "intercept": 0.0}]},
     "a weight of 0": {"class_weights": [1.0, 2.0, 0.0]},
     "no number of steps": {"n_steps": None},
     "a best step that is none": {"best_step": -1},

@@ -24,7 +24,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.scoring.linear_model import LinearModel
 from pipeline.scoring.models import model_of
-from pipeline.use import export_classes
+from pipeline.use import export_classes as module
 from pipeline.use.export import WRITERS, export, load_sklearn
 from pipeline.use.export_kernel import KERNEL_WRITERS
 from pipeline.use.predict import predict
@@ -53,7 +53,7 @@ def test_the_command_offers_what_there_is():
 @pytest.mark.parametrize("labels", [(0, 1), (-1, 1), (-7, -3)], ids=str)
 def test_liblinear_predicts_what_we_predict(tmp_path, monkeypatch, labels, bias):
     """LIBLINEAR reads the model and the very file we trained on; its decision values are our scores."""
-    monkeypatch.setattr(export_classes, "CHUNK", 5)
+    monkeypatch.setattr(module, "CHUNK", 5)
     one, path = trained(tmp_path, labels, bias), tmp_path / "svm.model"
     export(model_of(one.run), path, "liblinear")
     theirs = load_model(str(path))

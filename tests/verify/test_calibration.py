@@ -76,7 +76,7 @@ def tuned(tmp_path_factory):
     with Engine("inline") as engine:
         for kind in KINDS:
             spec = PathSpec(cv=3, patience=2, select="log_loss", stratified=True, seed=2)
-            runs[kind] = tune_run(engine, data, spec, folder / kind, calibration=kind).path
+            runs[kind] = tune_run(engine, data, [spec], folder / kind, calibration=kind).path
     return data, runs
 
 

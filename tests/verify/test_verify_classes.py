@@ -157,7 +157,7 @@ LIES = {
     "a larger tol": (spec(tol=1e-2), "the class has other settings than its run"),
     "another grid": (spec(grid=[0.1, 2.0]), "has not the C that all classes were to be trained at"),
     "a longer grid": (spec(grid=[0.1, 1.0, 2.0]), "has not the C that all classes were to be trained at"),
-    "no grid": (spec(grid=None), "its settings have no grid of C"),
+    "no grid": (spec(grid=None), "the class has other settings than its run"),
     "a better accuracy": (scores("accuracy", 0.04), "the stored accuracy"),
     "a better balanced accuracy": (scores("balanced_accuracy", 0.01), "the stored balanced_accuracy"),
     "a better AUC": (scores("auc", 0.005), "the stored auc"),
