@@ -353,3 +353,14 @@ def test_a_night_begins_with_the_utc_day(nightly_job, capsys, monkeypatch):
 @pytest.fixture
 def nightly_job(tmp_path):
     return Nightly(tmp_path)
+
+
+def test_a_file_of_several_classes_waits(tmp_path):
+    """A night trains two classes: a first file with three labels waits in quarantine, and the next is taken in."""
+    nightly = Nightly(tmp_path / "job")
+    nightly.arrive(0, "1 1:1\n-1 2:1\n2 1:1\n")
+    nightly.arrive(1)
+    line = nightly.night(1)
+    (left,) = line["files"]["left_out"]
+    assert (line["status"], line["rows"], left["status"]) == ("published", 40, "corrupt")
+    assert "more than two labels: -1, 1, 2; pass --positive LABEL" in left["reason"]
