@@ -165,7 +165,10 @@ def test_readme_python_runs(capsys, tmp_path, monkeypatch):
     run(capsys, "ingest", "breast_cancer", "--out", "cancer", "-q")
     path, dask_ml, passes = re.findall(r"```python\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
     exec(compile(path, "README.md", "exec"), {})  # noqa: S102 - our own README
-    figures, shapes, share = capsys.readouterr().out.splitlines()
+    tuned, figures, shapes, share = capsys.readouterr().out.splitlines()
+    best, smallest, tuned_gap = map(float, tuned.split())
+    assert smallest <= best
+    assert tuned_gap <= 1e-4
     steps, _, gap, accuracy = map(float, figures.split())
     assert steps > 50
     assert gap <= 1e-5

@@ -12,6 +12,7 @@ from pipeline.maths import ball, certificate
 from pipeline.maths.rules import bt1
 from tests.exact_oracle import dot, optimum
 from tests.exactness import Judge, one, through_the_door
+from tests.in_memory.screening import MemoryRows, refer
 from tests.oracle import solve
 
 pytestmark = pytest.mark.attack
@@ -66,7 +67,28 @@ def test_it_finds_a_bound_that_was_broken_on_purpose(monkeypatch, broken):
     judge = Judge()
     for number in range(160, 200):
         one(7, number, judge)
+        on_the_margin(number, judge)
     assert judge.wrong
+
+
+def on_the_margin(number: int, judge: Judge) -> None:
+    """Judge the certificate of rows whose margins are 1 but for rounding, of terms that cancel, at a large C."""
+    rng, c = np.random.default_rng(number), 1e12
+    z = np.repeat(rng.integers(1, 1000, (1, 3)), 3, axis=0).astype(float)
+    w = rng.standard_normal(3)
+    w -= ((z[0] * w).sum() - 1.0) / (z[0] @ z[0]) * z[0]
+    found = refer(MemoryRows.of(z), c, w, np.zeros(3), np.zeros(3)).reference.certificate
+    exact = [Fraction(v) for v in w]
+    slack = max(Fraction(0), 1 - dot(exact, [Fraction(v) for v in z[0]]))
+    values = dot(exact, exact) / 2 + Fraction(c) * 3 * slack, Fraction(0)
+    judge.certificate((found.primal, found.dual, found.relative_gap), values, f"on the margin, {number}")
+
+
+def test_rows_on_the_margin():
+    judge = Judge()
+    for number in range(300):
+        on_the_margin(number, judge)
+    assert not judge.wrong
 
 
 @pytest.mark.parametrize("seed", range(20))
