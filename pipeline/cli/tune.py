@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.cli.grid import Grid
 from pipeline.cli.options import Local
 from pipeline.cli.path import model_options, opened, running_options
 from pipeline.cli.progress import progress, score
@@ -55,6 +56,7 @@ Examples:
     help="Stop when K values of C in a row score no better.",
 )
 @click.option("--c-max", type=float, metavar="C", help="No C above this [default: none].")
+@click.option("--grid", type=Grid(), metavar="GRID", help="Try these C and no others: 0.1,1 or 10x:1000x:5.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Other folds of the same rows.")
 @click.option(
     "--calibration",
@@ -96,6 +98,8 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run | Cl
     gammas = options["gamma"].split(",") if options["gamma"] else [None]
     kernels = [asked_kernel(options["kernel"], gamma, ()) for gamma in gammas]
     spec = PathSpec(
+        grid=options["grid"][0] if options["grid"] else None,
+        grid_in_c_min=bool(options["grid"] and options["grid"][1]),
         memory=options["memory"] or budget_for(out),
         cv=folds,
         holdout=options["holdout"] or 0.0,

@@ -138,6 +138,8 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     select: str = "best",
     patience: int = PATIENCE,
     c_max: float | None = None,
+    grid: Sequence[float] | None = None,
+    grid_in_c_min: bool = False,
     seed: int = PathSpec.seed,
     calibration: str | None = "sigmoid",
     tol: float = PathSpec.tol,
@@ -162,6 +164,7 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     ``select``         "best", or "1se": the smallest C within one standard error of the best
     ``patience``       stop when so many values of C in a row score no better
     ``c_max``          no C above this
+    ``grid``           try these C, all of them and no others; in multiples of C_min if ``grid_in_c_min``
     ``seed``           another one makes other folds
     ``calibration``    what makes probabilities of scores: "sigmoid", "isotonic" or None
     ``gamma``          of a kernel, as in ``fit_path``, or several to choose from
@@ -174,6 +177,8 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     listed = [gamma] if gamma is None or isinstance(gamma, str | float | int) else list(gamma)
     shapes = [asked_kernel(kernel, each, ()) for each in listed]
     spec = PathSpec(
+        grid=grid,  # type: ignore[arg-type]  # a PathSpec makes a tuple of any list
+        grid_in_c_min=grid_in_c_min,
         tol=tol,
         rule=rule,
         solver=solver,

@@ -30,6 +30,7 @@ from pipeline.errors import DataError, SpecError
 from pipeline.events import Event, Listener, StepProgress, silent
 from pipeline.files import write_json
 from pipeline.maths.calibration import Calibration, fit_calibration
+from pipeline.maths.eps_grid import check_grid
 from pipeline.maths.score import best, gain, mean_scores, one_se, standard_errors
 from pipeline.path.agreement import has_peaked
 from pipeline.path.batch import Problem, run_together
@@ -135,13 +136,16 @@ def tune_run(
 ) -> Run | ClassesRun:
     """Find C by the folds or the hold-out that all ``specs`` have, and train at it on all rows.
 
-    Of several specs, which differ in gamma, the one with the best score counts.
+    Of several specs, which differ in gamma, the one with the best score counts. With a grid all of its C are tried, and
+    no others.
     """
     if not data.classes:
         specs = [settled_for_two(data, each) for each in specs]
     first = specs[0]
     if choose not in CHOICES:
         raise SpecError(f"unknown choice {choose!r}; there are {', '.join(CHOICES)}")
+    if first.grid_in_c_min and first.kernel != "linear":
+        raise SpecError("the grid of a kernel is in C, not in multiples of C_min (all kernel values to find)")
     if not (first.cv or first.holdout):
         raise SpecError("tuning needs rows to score on; give folds (--cv) or a hold-out (--holdout)")
     if first.cv and not data.classes:
@@ -155,7 +159,7 @@ def tune_run(
     spec, (curve, folds) = max(zip(specs, found, strict=True), key=lambda each: each[1][0].gain)  # of equals the first
     chosen = curve.c_best if choose == "best" else curve.c_1se
     models = [step for fold in folds for run in fold for step in run.steps if step.c == chosen]
-    final = replace(spec, grid=(chosen,), cv=0, holdout=0.0, patience=0)
+    final = replace(spec, grid=(chosen,), grid_in_c_min=False, cv=0, holdout=0.0, patience=0)
     run = _trained(engine, data, final, out, told.last, models[:1])
     return _told(run, curve, run.header.calibration or _calibrated(engine, data, models, calibration))
 
@@ -177,6 +181,9 @@ class _Search:
 
     def found(self, c_max: float | None) -> tuple[Curve, list[list[Run | ClassesRun]]]:
         """Search, or go on with it; return the curve, and the runs of each fold."""
+        if self.spec.grid is not None:
+            self._train("coarse", self._asked(self.spec.grid))
+            return self._curve(), self.folds
         coarse = coarse_grid(self._first(), c_max)
         if self.data.classes:
             self._some_at_a_time(coarse)
@@ -197,12 +204,23 @@ class _Search:
             raise DataError(problem, path=self.data.path)
         return curve
 
+    def _asked(self, grid: Sequence[float]) -> list[float]:
+        """Return the C that were asked for, which may be in multiples of C_min."""
+        begun = self._begun()
+        if begun or not self.spec.grid_in_c_min:
+            return begun or check_grid(list(grid))
+        unit = first_c(self.engine, self.data, self.spec) / FIRST
+        return [unit * c for c in check_grid(list(grid))]
+
     def _first(self) -> float:
         """Return where the C begin: where they did if the search has begun."""
+        begun = self._begun()
+        return begun[0] if begun else first_c(self.engine, self.data, self.spec)
+
+    def _begun(self) -> list[float]:
+        """Return the C of a search that has begun."""
         stored = stored_spec(self.folder / "coarse" / "0")
-        if stored is not None and stored.grid is not None:
-            return stored.grid[0]
-        return first_c(self.engine, self.data, self.spec)
+        return [] if stored is None else list(stored.grid or ())
 
     def _some_at_a_time(self, grid: list[float]) -> None:
         """Train several classes at some C after the other: how they score together is known after their training."""
@@ -214,7 +232,7 @@ class _Search:
 
     def _train(self, stage: str, grid: list[float], patience: int = 0) -> None:
         """Train at these C, from models that are near; add a run to every fold."""
-        same = replace(self.spec, grid=tuple(grid), cv=0, patience=patience)
+        same = replace(self.spec, grid=tuple(grid), grid_in_c_min=False, cv=0, patience=patience)
         count, places = self.spec.cv, [self.folder / stage / str(k) for k in range(len(self.folds))]
         specs = [replace(same, fold=(k, count)) if count else same for k in range(len(self.folds))]
         near = [_near([step for run in fold for step in run.steps], grid) for fold in self.folds]
@@ -238,7 +256,7 @@ def first_c(engine: Engine, data: Dataset, spec: PathSpec) -> float:
     if spec.kernel != "linear":
         return FIRST_OF_KERNEL
     views = [data.against_rest(k) for k in range(len(data.classes))] or [data]
-    spec = replace(spec, cv=0, holdout=0.0, class_weight=None if data.classes else spec.class_weight)
+    spec = replace(spec, grid=None, cv=0, holdout=0.0, class_weight=None if data.classes else spec.class_weight)
     c_min = min(Together(engine).run([partial(_c_min, data=view, spec=spec) for view in views]))
     if math.isinf(c_min):
         raise SpecError("the rows sum to zero, so that w = 0 at every C: there is nothing to tune")

@@ -1,7 +1,7 @@
 """Five folds and ten C, as a whole command from shards, against scikit-learn's grid search in memory.
 
-Ours: ``svmsieve path SHARDS --cv 5 --grid 10x:10000x:10`` (C log-spaced from 10 to 10^4 C_min), a process of its own
-with start-up: 50 models of folds and 10 on all rows, each certified to a relative gap of 1e-4; the scores too.
+Ours: ``svmsieve tune SHARDS --cv 5 --grid 10x:10000x:10`` (C log-spaced from 10 to 10^4 C_min), a process of its own
+with start-up: 50 models of folds and one on all rows, each certified to a relative gap of 1e-4; the scores too.
 
 Theirs: ``GridSearchCV(LinearSVC(loss="hinge", fit_intercept=False), n_jobs=2, cv=5)`` at the same C on the same rows,
 which are in memory; 50 models of folds and one on all rows. It is the same problem: no intercept, no weights. Each C
@@ -87,10 +87,13 @@ def compare(name: str, folder: Path, options: argparse.Namespace) -> float:
     ours, theirs = math.inf, math.inf
     for k in range(options.rounds):
         out = folder / f"{name}-{k}"
-        ours = min(ours, command("path", shards, "--cv", FOLDS, "--grid", GRID, "--tol", TOL, "--out", out))
-        run = pipeline.open_run(out)
-        assert max(step.relative_gap for step in run.steps) <= TOL
-        peer = peer or Peer.fitted_to(rows, run, options.max_iter)
+        ours = min(ours, command("tune", shards, "--cv", FOLDS, "--grid", GRID, "--tol", TOL, "--out", out))
+        runs = [pipeline.open_run(path.parent) for path in out.rglob("run.json")]
+        assert len(runs) == FOLDS + 1
+        assert max(step.relative_gap for run in runs for step in run.steps) <= TOL
+        if peer is None:
+            whole = pipeline.fit_path(shards, grid=pipeline.open_run(out).header.cv_c, tol=TOL)
+            peer = Peer.fitted_to(rows, whole, options.max_iter)
         theirs = min(theirs, peer.search())
     assert peer is not None
     tols = ", ".join(f"{tol:g}" for tol in peer.tols.values())
@@ -112,7 +115,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="cv-") as folder:
         home = Path(folder)
         load_compiled(home / "small")
-        command("path", home / "small", "--cv", 2, "--grid", "10x:100x:2", "--out", home / "small-run")
+        command("tune", home / "small", "--cv", 2, "--grid", "10x:100x:2", "--out", home / "small-run")
         few = Memory("few", sp.csr_matrix(np.eye(20)), np.resize([1.0, -1.0], 20))
         Peer(few, {1.0: 0.1}, [], 100).search()  # its processes are there from now on
         ratios = {name: compare(name, home, options) for name in options.sets}

@@ -73,6 +73,8 @@ def open_memory(name: str, options: argparse.Namespace) -> Memory:
     else:
         x, y = load_set(name, options.data)
         found = Memory(name, sp.csr_matrix(x), y)
+    x = found.x
+    x.indices, x.indptr = x.indices.astype(np.int32), x.indptr.astype(np.int32)  # scikit-learn takes no others
     if options.rows and options.rows < found.n:
         return found.some(np.sort(np.random.default_rng(1).permutation(found.n)[: options.rows]))
     return found

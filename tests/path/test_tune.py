@@ -147,6 +147,18 @@ class TestRun:
         assert run.spec.kernel == "rbf"
         assert all(finding.holds for finding in checked(run, data))
 
+    def test_a_grid(self, data, tmp_path):
+        run = pipeline.tune(data, out=tmp_path / "run", grid=[1.0, 0.01, 0.1], cv=3)
+        assert run.header.cv_c == [0.01, 0.1, 1.0]
+        assert not (tmp_path / "run" / "search" / "fine").exists()
+        assert all(finding.holds for finding in checked(run, data))
+        c_min = pipeline.fit_path(data, grid=[0.1], scheduler="inline").header.c_min
+        scaled = pipeline.tune(data, out=tmp_path / "scaled", grid=[10.0, 100.0], grid_in_c_min=True, cv=3)
+        assert scaled.header.cv_c == pytest.approx([10 * c_min, 100 * c_min])
+        assert pipeline.tune(data, out=tmp_path / "scaled", grid=[10.0, 100.0], grid_in_c_min=True, cv=3).header == (
+            scaled.header
+        )
+
     def test_gammas_to_choose_from(self, data, tmp_path):
         run = pipeline.tune(data, out=tmp_path / "run", kernel="rbf", gamma=["0.01/d", "1/d", 3.0], cv=3)
         best = [_best(tmp_path / "run" / "search" / f"gamma-{k}") for k in range(3)]
