@@ -43,7 +43,8 @@ PASSING, PASSING_ROW_BYTES = 9_000_000, 128  # a worker's block of columns that 
 GATHERED = 40_000_000  # the rows of the columns of one pass, and a block of them laid out
 GRAM_COPIES = 5  # the working rows' Gram matrix in slots, in order, its factor, and the solver's part of it
 # and plain choices:
-LEAST_WORKING_ROWS, MOST_WORKING_ROWS = 300, 3000  # more take longer to solve for than to ask for later
+LEAST_WORKING_ROWS, MOST_WORKING_ROWS = 300, 3000  # more take longer to solve for than to ask for later,
+MOST_FREE_ROWS = 8000  # unless so many are free: then asking for some at a time takes tens of rounds (a9a at C > 10^3)
 SHARE_FOR_GRAM = 0.5
 LEAST_WORKING_SET = 16_000_000  # with less a run would read the data again and again: refused instead
 
@@ -105,12 +106,14 @@ def project(
 class KernelProjection:
     """How a budget is divided where w is known by kernel values: in bytes, and in rows of the working set.
 
-    ``columns`` is for kernel columns that are kept where passes run: with none, all are computed again and again.
+    ``columns`` is for kernel columns that are kept where passes run: with none, all are computed again and again. Where
+    more than ``working_rows`` are free, up to ``free_rows`` may be solved for.
     """
 
     budget: int
     scratch: bool
     working_rows: int
+    free_rows: int
     columns: int
 
 
@@ -138,7 +141,11 @@ def project_kernel(
     room = int((budget - fixed) * (1 - SHARE_FOR_WORKERS))
     most = int((SHARE_FOR_GRAM * room / (GRAM_COPIES * 8)) ** 0.5)
     working = max(LEAST_WORKING_ROWS, min(MOST_WORKING_ROWS, most))
-    return KernelProjection(budget, scratch, working, max(0, room - GRAM_COPIES * 8 * working**2))
+    free = max(working, min(MOST_FREE_ROWS, most))
+    columns, fewer = (max(0, room - GRAM_COPIES * 8 * size**2) for size in (working, free))
+    if fewer < 8 * n_rows**2 <= columns:  # all columns fit, unless more rows are solved for
+        free, fewer = working, columns
+    return KernelProjection(budget, scratch, working, free, fewer)
 
 
 def default_budget() -> int:

@@ -37,6 +37,7 @@ from pipeline.working.state import RowState
 
 # Plain choices: a worse one costs kernel values, never the answer.
 FAR = 4  # working sets that the rows must be for a sample to be worth it
+ROOM_BESIDE_FREE = 1.25  # times the free rows, where these are more than usual: a few come and go in a step
 DIGITS_OF_SOME = 0.1  # of their gap before: magic in 600 MB took 15 rounds instead of 38, and as many kernel values
 ROUGHLY = 1e-3  # the gap of a sample's solution, as a share of the loss at w = 0
 
@@ -60,7 +61,8 @@ class KernelSpace:
             engine, data, self.kernel, state.lengths, state.wide, run=uuid.uuid4().hex, capacity=capacity
         )
         self.certifier = KernelCertifier(self.passes, state, squares, self.kernel, spec.rule)
-        self.gram = GramRows(engine, data, state, self.kernel, budget.working_rows)
+        self.gram = GramRows(engine, data, state, self.kernel, budget.free_rows)
+        self.usual = min(budget.working_rows, data.n_rows)
         self.lazy = LazyCertifier(self.certifier) if capacity < data.n_rows else None  # all columns are kept: no need
         self._all: Signed | None = None
         self._counted = 0
@@ -91,7 +93,7 @@ class KernelSpace:
     @property
     def starts_anywhere(self) -> bool:
         """Whether a guess is worth more than C_min, which takes n^2 kernel values."""
-        return self.state.trained > FAR * self.gram.limit
+        return self.state.trained > FAR * self.usual
 
     def start(self, c: float, c_min: float) -> KernelPoint:
         """Return the point at C_min; without C_min one at C, where a sample's model says which rows are at their bound.
@@ -102,7 +104,7 @@ class KernelSpace:
             return self.certify(c_min, self.first(c_min))
         rows = self.state
         among = np.flatnonzero(rows.costs > 0.0)
-        sample = np.sort(np.random.default_rng(0).choice(among, min(among.size, self.gram.limit), replace=False))
+        sample = np.sort(np.random.default_rng(0).choice(among, min(among.size, self.usual), replace=False))
         self.gram.hold(sample)
         q, u = self.gram.matrix(), c * rows.costs[sample] * (among.size / sample.size)
         problem = GramProblem(q, u, np.zeros(sample.size))
@@ -157,24 +159,35 @@ class KernelSpace:
     def solve(self, c: float, pair: KernelPair, chosen: np.ndarray, target: float, clock: Timer) -> KernelPair:
         """Return the pair after solving over the rows that ``chosen`` marks, or over those of them that matter most."""
         assert pair.margins is not None
+        limit = self._limit(c, pair)
         with clock("gather"):
-            self.gram.hold(self._foremost(c, pair, chosen))
+            self.gram.hold(self._foremost(c, pair, chosen, limit))
         with clock("solve"):
             rows, q = self.gram.rows, self.gram.matrix()
             start = pair.alpha[rows]
             problem = GramProblem(q, c * self.state.costs[rows], pair.margins[rows] - q @ start)
-            found = self._solved(problem, start, pair.margins[rows], target)
+            found = self._solved(problem, start, pair.margins[rows], target, some=rows.size == limit)
             alpha = self.state.empty()
             alpha[:] = pair.alpha
             alpha[rows] = found.alpha
         return replace(pair, alpha=alpha, margins=None, solver=found.solver)
 
-    def _solved(self, problem: GramProblem, start: np.ndarray, f: np.ndarray, target: float) -> GramSolution:
-        """Solve over the rows held. Of some among many no more digits are asked for than the others leave room for, but
-        so many that the dual value rises.
+    def _limit(self, c: float, pair: KernelPair) -> int:
+        """Return how many rows a round solves for: as usual, or the free ones and a few more if these are more."""
+        free = 0
+        for part in self.state.chunks():
+            alpha, u = pair.alpha[part], c * self.state.costs[part]
+            free += int(np.count_nonzero((alpha > 0.0) & (alpha < u)))
+        return min(self.gram.limit, max(self.usual, int(ROOM_BESIDE_FREE * free)))
+
+    def _solved(
+        self, problem: GramProblem, start: np.ndarray, f: np.ndarray, target: float, some: bool
+    ) -> GramSolution:
+        """Solve over the rows held. Of ``some`` among many no more digits are asked for than the others leave room for,
+        but so many that the dual value rises.
         """
         enough = target
-        if start.size == self.gram.limit:
+        if some:
             enough = max(target, DIGITS_OF_SOME * problem.gap(start, f))
         found = self.solver.run(problem, start, enough)
         while enough > target:
@@ -185,27 +198,28 @@ class KernelSpace:
             found = self.solver.run(problem, found.alpha, enough)
         return found
 
-    def _foremost(self, c: float, pair: KernelPair, chosen: np.ndarray) -> np.ndarray:
-        """Return the chosen rows by number; of more than can be held, those with the largest part of the gap.
+    def _foremost(self, c: float, pair: KernelPair, chosen: np.ndarray, limit: int) -> np.ndarray:
+        """Return the chosen rows by number; of more than ``limit``, those with the largest part of the gap.
 
         Rows that are asleep are where they belong, and stay there for now.
         """
         rows = np.flatnonzero(chosen if pair.awake is None else chosen & pair.awake)
-        if rows.size <= self.gram.limit:
+        if rows.size <= limit:
             return rows
         assert pair.margins is not None
         slack, alpha, u = 1.0 - pair.margins[rows], pair.alpha[rows], c * self.state.costs[rows]
         seen = np.zeros(self.state.n_rows, np.bool_)
         seen[self.gram.rows] = True
-        return rows[foremost(slack, alpha, u, seen[rows], self.gram.limit)]
+        return rows[foremost(slack, alpha, u, seen[rows], limit)]
 
     def fits(self, chosen: np.ndarray) -> bool:
         """Tell whether some rows can be solved for all at once."""
-        return int(np.count_nonzero(chosen)) <= self.gram.limit
+        return int(np.count_nonzero(chosen)) <= self.usual
 
     def solved_for(self, chosen: np.ndarray) -> int:
-        """Return how many of some rows a round solves for."""
-        return min(int(np.count_nonzero(chosen)), self.gram.limit)
+        """Return how many of some rows the last round solved for."""
+        del chosen
+        return self.gram.rows.size
 
     def margins_again(self, model: StoredModel) -> np.ndarray:
         """Return the margins of a step of this run, with the bits they had."""

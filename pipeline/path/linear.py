@@ -126,7 +126,7 @@ class LinearSpace:
         return self.working.fits(chosen)
 
     def solved_for(self, chosen: np.ndarray) -> int:
-        """Return how many of some rows a round solves for: all, at once or in blocks."""
+        """Return how many of some rows the last round solved for: all, at once or in blocks."""
         return int(np.count_nonzero(chosen))
 
     def margins_again(self, model: StoredModel) -> np.ndarray:

@@ -117,7 +117,7 @@ class Space(Protocol):
         ...
 
     def solved_for(self, chosen: np.ndarray) -> int:
-        """Return how many of some rows a round solves for."""
+        """Return how many of some rows the last round solved for."""
         ...
 
     def margins_again(self, model: StoredModel) -> np.ndarray:

@@ -73,8 +73,8 @@ class Stepper:
         target = SHARE_FOR_SOLVER * self.spec.tol * _worth(ref, c)
         tol, largest, solvers, stall = self.spec.tol, 0, Counter[str](), Stall()
         for round_ in range(MOST_ROUNDS):
-            largest = max(largest, self.space.solved_for(self.state.chosen))
             pair = self.space.solve(c, pair, self.state.chosen, target, clock)
+            largest = max(largest, self.space.solved_for(self.state.chosen))
             solvers[pair.solver] += 1
             with clock("certify"):
                 point = self.space.certify(c, pair, tol)

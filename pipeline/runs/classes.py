@@ -10,7 +10,7 @@ with the seal of each class's run: none can be changed, replaced or moved withou
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,102 +18,40 @@ import numpy as np
 
 from pipeline.errors import RunError
 from pipeline.maths.calibration import Calibration
-from pipeline.runs.chain import CHAIN, SEAL, foundation, link, sealed
+from pipeline.runs.chain import SEAL, foundation, link
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, PARTS, Run, RunOf, StepView, open_path, read_item
-from pipeline.runs.records import CLASSES_FORMAT, CLASSES_READABLE, Scores
+from pipeline.runs.records import CLASSES_FORMAT, CLASSES_READABLE, Header, Scores
 from pipeline.spec import PathSpec
-
-_LATER = ("c_min", "class_weights", "n_steps", "scores", "best_step", "stopped")
-_TUNED = ("cv_scores", "cv_se", "cv_c", "c_best", "c_1se")
-_SPENT = ("peak_memory", "seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassesHeader:
+class ClassesHeader(Header):
     """What run.json says of a run of several classes."""
 
-    version: int
-    """The version of the run directory's format."""
-    status: str
-    """``running`` or ``finished``."""
-    spec: PathSpec
-    """The settings."""
-    data: DataRecord
-    """The data, with the names of the classes."""
-    versions: dict[str, str]
-    """The versions that can change a run's bits, by package."""
-    c_min: float | None
-    """The smallest C_min of all classes, where C are given in multiples of it; else None."""
     class_weights: tuple[float, ...] | None
     """What the costs of each class's rows were multiplied by; None if by nothing, or if that is not known yet."""
-    n_steps: int | None
-    """How many C a finished run has."""
     scores: list[Scores] | None
     """The scores of all classes together by step; None if nothing was scored."""
-    best_step: int | None
-    """The number of the step with the best score in a finished run; None if nothing was scored."""
-    stopped: str | None
-    """Why a finished run ended before the last C that was asked for: ``patience``, or None if it did not."""
-    cv_scores: list[Scores] | None
-    """The mean scores of the folds by step (of a tuned run by ``cv_c``), once all folds are finished."""
-    cv_se: list[Scores] | None
-    """The standard errors of these means."""
-    cv_c: list[float] | None
-    """The C that a tuned run was chosen from; None in any other."""
-    c_best: float | None
-    """The C with the best mean score."""
-    c_1se: float | None
-    """The smallest C whose mean score is within one standard error of the best."""
     calibration: tuple[Calibration, ...] | None
     """What makes probabilities of the scores of each class; None if nothing was calibrated."""
-    peak_memory: int | None
-    """The most memory that a finished run held, in bytes."""
-    seconds: float | None
-    """What a finished run took."""
-    chain: str | None
-    """The end of the chain of its classes."""
-    seal: str | None
-    """The seal of run.json."""
-    _item: dict[str, Any] = field(repr=False, compare=False)
 
     @classmethod
     def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> ClassesHeader:
         """Return that of a run that begins now."""
-        item: dict[str, Any] = {"format": CLASSES_FORMAT, "version": CLASSES_READABLE[-1], "status": "running"}
-        item |= {"classes": list(data.classes), "spec": spec.to_json(), "data": data.to_json(), "versions": versions}
-        item |= dict.fromkeys((*_LATER, *_TUNED, "calibration", *_SPENT))
-        return cls.from_json(sealed(item | {CHAIN: foundation(item)}))
+        head = {"format": CLASSES_FORMAT, "version": CLASSES_READABLE[-1], "classes": list(data.classes)}
+        return cls._new(head | dict.fromkeys(("class_weights", "scores", "calibration")), spec, data, versions)
 
     @classmethod
-    def from_json(cls, item: dict[str, Any]) -> ClassesHeader:
+    def from_json(cls, item: dict[str, Any]) -> Self:
         """Read what has been checked (``checks.check_classes``)."""
-        calibration = item.get("calibration")
-        weights, names = item.get("class_weights"), ("n_steps", "scores", "best_step", "stopped", "c_min")
+        weights, calibration = item.get("class_weights"), item.get("calibration")
         return cls(
-            version=item["version"],
-            status=item["status"],
-            spec=PathSpec.from_json(item["spec"]),
-            data=DataRecord.from_json(item["data"]),
-            versions=item.get("versions") or {},
             class_weights=None if weights is None else tuple(weights),
+            scores=item.get("scores"),
             calibration=None if calibration is None else tuple(map(Calibration.from_json, calibration)),
-            **{name: item.get(name) for name in (*names, *_TUNED, *_SPENT, CHAIN, SEAL)},
-            _item=item,
+            **cls._read(item),
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return run.json as it is on disk, to the key: chain and seal stand on that."""
-        return dict(self._item)
-
-    def changed(self, **items: Any) -> ClassesHeader:
-        """Return it with some keys changed, and sealed again."""
-        return self.from_json(sealed(self._item | items))
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether all steps of all classes are there; folds may still be missing."""
-        return self.status == "finished"
 
 
 def chain_of(header: dict[str, Any], seals: Iterable[str | None]) -> str:

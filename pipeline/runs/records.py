@@ -7,8 +7,9 @@ null; older files leave such keys out. Both are read alike: what is missing is N
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import CHAIN, MODEL, SEAL, foundation, sealed
@@ -24,11 +25,10 @@ CLASSES_FORMAT, CLASSES_READABLE = "svmsieve-classes", (1,)
 Scores = dict[str, float | None]  # by the names in SCORES (the log-loss only if it was selected); None: not defined
 DIGEST = "model_digest"
 # What run.json says as it is, null until it is known:
-_PLAIN = (
+PLAIN = (
     *("c_min", "n_steps", "best_step", "stopped", "peak_memory", "seconds"),
     *("cv_scores", "cv_se", "cv_c", "c_best", "c_1se"),
 )
-_LATER = (*_PLAIN, "class_weights", "calibration", "sketch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +101,8 @@ def step_fields(item: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunHeader:
-    """What run.json says of a run."""
+class Header(ABC):
+    """What run.json says of any run, of one path or of several classes."""
 
     version: int
     """The version of the run directory's format."""
@@ -111,15 +111,13 @@ class RunHeader:
     spec: PathSpec
     """The settings."""
     data: DataRecord
-    """The data."""
+    """The data, with the names of the classes where there are several."""
     versions: dict[str, str]
     """The versions that can change a run's bits, by package."""
     c_min: float | None
-    """C_min; None if it is not known yet, or if the rows sum to zero and there is none."""
-    class_weights: tuple[float, float] | None
-    """What the costs of negative and positive rows were multiplied by; None if that is not known yet."""
+    """C_min, of several classes the smallest; None if it is not known, or if the rows sum to zero and there is none."""
     n_steps: int | None
-    """How many steps a finished run has."""
+    """How many steps (values of C) a finished run has."""
     best_step: int | None
     """The number of the step with the best score in a finished run; None if nothing was scored."""
     stopped: str | None
@@ -134,51 +132,45 @@ class RunHeader:
     """The C with the best mean score."""
     c_1se: float | None
     """The smallest C whose mean score is within one standard error of the best."""
-    calibration: Calibration | None
-    """What makes probabilities of the scores of one of its models; None if nothing was calibrated."""
     peak_memory: int | None
     """The most memory that a finished run held, in bytes."""
     seconds: float | None
     """What a finished run took."""
     chain: str | None
-    """The end of the chain of steps; None in a run without one."""
+    """The end of the chain of steps, or of classes; None in a run without one."""
     seal: str | None
     """The seal of run.json; None in runs of before it was sealed."""
-    sketch: SketchRecord | None
-    """The file that tells which rows were trained on; None in runs of before it was kept, and in runs within a run."""
     _item: dict[str, Any] = field(repr=False, compare=False)
 
     @classmethod
-    def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
-        """Return that of a run that begins now."""
-        item: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": "running"}
-        item |= {"spec": spec.to_json(), "data": data.to_json(), "versions": versions} | dict.fromkeys(_LATER)
-        return cls.from_json(sealed(item | {CHAIN: foundation(item)}))
+    @abstractmethod
+    def from_json(cls, item: dict[str, Any]) -> Self:
+        """Read run.json."""
 
     @classmethod
-    def from_json(cls, item: dict[str, Any]) -> RunHeader:
-        """Read run.json, of any version that is READABLE; raise ValueError or LookupError if it is damaged."""
-        check_header(item)
-        weights, calibration, sketch = (item.get(name) for name in ("class_weights", "calibration", "sketch"))
-        names = (*_PLAIN, CHAIN, SEAL)
-        return cls(
-            version=item["version"],
-            status=item["status"],
-            spec=PathSpec.from_json(item["spec"]),
-            data=DataRecord.from_json(item["data"]),
-            versions=item.get("versions") or {},
-            class_weights=None if weights is None else (weights[0], weights[1]),
-            calibration=None if calibration is None else Calibration.from_json(calibration),
-            sketch=None if sketch is None else SketchRecord(**{name: sketch[name] for name in SKETCH}),
-            **{name: item.get(name) for name in names},
-            _item=item,
-        )
+    def _new(cls, head: dict[str, Any], spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> Self:
+        """Return that of a run that begins now; what ``head`` does not say is null until it is known."""
+        item = head | {"status": "running", "spec": spec.to_json(), "data": data.to_json(), "versions": versions}
+        item = item | dict.fromkeys(name for name in PLAIN if name not in item)
+        return cls.from_json(sealed(item | {CHAIN: foundation(item)}))
+
+    @staticmethod
+    def _read(item: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields that all runs have, of an object that has been checked."""
+        return {name: item.get(name) for name in (*PLAIN, CHAIN, SEAL)} | {
+            "version": item["version"],
+            "status": item["status"],
+            "spec": PathSpec.from_json(item["spec"]),
+            "data": DataRecord.from_json(item["data"]),
+            "versions": item.get("versions") or {},
+            "_item": item,
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return run.json as it is on disk, to the key: chain and seal stand on that."""
         return dict(self._item)
 
-    def changed(self, **items: Any) -> RunHeader:
+    def changed(self, **items: Any) -> Self:
         """Return it with some keys changed, and sealed again."""
         return self.from_json(sealed(self._item | items))
 
@@ -186,3 +178,33 @@ class RunHeader:
     def is_finished(self) -> bool:
         """Whether all steps are there; folds may still be missing."""
         return self.status == "finished"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunHeader(Header):
+    """What run.json says of the run of one path."""
+
+    class_weights: tuple[float, float] | None
+    """What the costs of negative and positive rows were multiplied by; None if that is not known yet."""
+    calibration: Calibration | None
+    """What makes probabilities of the scores of one of its models; None if nothing was calibrated."""
+    sketch: SketchRecord | None
+    """The file that tells which rows were trained on; None in runs of before it was kept, and in runs within a run."""
+
+    @classmethod
+    def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
+        """Return that of a run that begins now."""
+        own = dict.fromkeys(("class_weights", "calibration", "sketch"))
+        return cls._new({"format": FORMAT, "version": VERSION} | own, spec, data, versions)
+
+    @classmethod
+    def from_json(cls, item: dict[str, Any]) -> Self:
+        """Read run.json, of any version that is READABLE; raise ValueError or LookupError if it is damaged."""
+        check_header(item)
+        weights, calibration, sketch = (item.get(name) for name in ("class_weights", "calibration", "sketch"))
+        return cls(
+            class_weights=None if weights is None else (weights[0], weights[1]),
+            calibration=None if calibration is None else Calibration.from_json(calibration),
+            sketch=None if sketch is None else SketchRecord(**{name: sketch[name] for name in SKETCH}),
+            **cls._read(item),
+        )

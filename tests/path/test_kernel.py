@@ -134,13 +134,15 @@ def ring(tmp_path_factory):
 SETTINGS = {"kernel": "rbf", "gamma": 0.5, "c_max": 50.0, "epsilon": 0.05}
 
 
-def with_memory(monkeypatch, working_rows: int | None = None, columns: int | None = None) -> None:
-    """Let runs have so many rows in the working set, and bytes for columns."""
+def with_memory(
+    monkeypatch, working_rows: int | None = None, columns: int | None = None, free_rows: int | None = None
+) -> None:
+    """Let runs have so many rows in the working set, or where more are free, and bytes for columns."""
 
     def found(*arguments) -> KernelProjection:
         had = project_kernel(*arguments)
         rows, kept = working_rows or had.working_rows, had.columns if columns is None else columns
-        return KernelProjection(had.budget, had.scratch, rows, kept)
+        return KernelProjection(had.budget, had.scratch, rows, free_rows or rows, kept)
 
     monkeypatch.setattr(spaces, "project_kernel", found)
 
@@ -179,6 +181,23 @@ class TestBits:
             except KilledError:
                 continue
         assert models(run) == expected
+
+
+@pytest.mark.parametrize("columns", [None, 0])
+def test_free_rows_are_solved_for_together(ring, tmp_path, monkeypatch, columns):
+    """Where more rows are free than a round usually has, it has all of them: fewer rounds, the same truth."""
+    world, data = ring
+    rounds = {}
+    for free_rows in (50, 300):
+        with pytest.MonkeyPatch.context() as patch:
+            with_memory(patch, working_rows=50, columns=columns, free_rows=free_rows)
+            run = pipeline.fit_path(data, kernel="rbf", gamma=0.5, grid=[1.0, 3.0])
+        check_kernel_run(world, run, oracle=free_rows == 300)
+        assert max(step.n_free for step in run.steps) > 50
+        rounds[free_rows] = sum(step.rounds for step in run.steps)
+        most = max(step.working_set for step in run.steps)
+        assert most == 50 if free_rows == 50 else 50 < most <= 300
+    assert rounds[300] < rounds[50]
 
 
 class TestLazy:
