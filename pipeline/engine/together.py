@@ -124,18 +124,24 @@ class Together:
         self.said: dict[int, dict[int, Any]] = {}  # by place, then by member
         self.failed: BaseException | None = None
 
-    def run(self, tasks: Sequence[Callable[[Member], R]]) -> list[R]:
-        """Return what the tasks return, each given a member of its own; the first error ends all of them."""
-        found: dict[int, R] = {}
-        self.left = self.count = len(tasks)
+    def run(self, tasks: Sequence[Callable[[Member], R]], at_once: int | None = None) -> list[R]:
+        """Return what the tasks return, each given a member of its own; the first error ends all of them.
 
-        def go(k: int, task: Callable[[Member], R]) -> None:
+        ``at_once`` of them are under way at a time, all unless it is given: members that meet must all be.
+        """
+        found: dict[int, R] = {}
+        waiting = iter(enumerate(tasks))  # taking from it is one step of the interpreter
+        self.count, self.left = len(tasks), min(len(tasks), at_once or len(tasks))
+
+        def go() -> None:
             try:
-                self._take_core()
-                try:
-                    found[k] = task(Member(self, k, self._pinned(k)))
-                finally:
-                    self._leave_core()
+                while self.failed is None and (each := next(waiting, None)) is not None:
+                    number, task = each
+                    self._take_core()
+                    try:
+                        found[number] = task(Member(self, number, self._pinned(number)))
+                    finally:
+                        self._leave_core()
             except MemberEndedError:
                 pass
             except BaseException as error:
@@ -145,9 +151,7 @@ class Together:
                     self.left -= 1
                     self.turn.notify_all()
 
-        threads = [
-            threading.Thread(target=go, args=(k, task), name=f"svmsieve-member-{k}") for k, task in enumerate(tasks)
-        ]
+        threads = [threading.Thread(target=go, name=f"svmsieve-member-{k}") for k in range(self.left)]
         try:
             for thread in threads:
                 thread.start()

@@ -5,8 +5,8 @@ serves all that wait for one (``engine.together``). The models have the bits tha
 trained one after the other, in whatever parts; killed anywhere, every run goes on after its last finished step.
 
 Memory is divided: with m problems at a time each may use its m-th part of what there is beside the program itself. As
-many are trained at a time as leave each the room to hold a share of all rows. That depends on the settings and the data
-only, and so do the models.
+many are trained at a time (the next begins when one is done) as leave each the room to hold a share of all rows. That
+depends on the settings and the data only, and so do the models.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from pipeline.spec import PathSpec
 from pipeline.working.held import ROW_BYTES, entry_bytes
 
 SHARE_TO_HOLD = 0.25  # of all rows, by each of those that are trained at a time; a working set is seldom more
+AT_A_TIME = 6  # at most: enough to share passes; rows of more would wait for theirs in fresh memory, which takes time
 BESIDE = 2  # vectors of each problem that a pass for several lays side by side
 
 
@@ -55,15 +56,12 @@ def run_together(engine: Engine, problems: Sequence[Problem], listen: Listener =
     """Train all of them, or go on with what is there; return their runs."""
     count, memory = division(engine, problems)
     told = _Told(listen, problems)
-    found: list[Run] = []
-    for first in range(0, len(problems), count):
-        tasks = [
-            partial(_run, problem=each, listen=told.by(first + k), memory=memory if count > 1 else None)
-            for k, each in enumerate(problems[first : first + count])
-        ]
-        with one_thread():
-            found += Together(engine).run(tasks) if len(tasks) > 1 else [task(engine) for task in tasks]
-    return found
+    tasks = [
+        partial(_run, problem=each, listen=told.by(k), memory=memory if count > 1 else None)
+        for k, each in enumerate(problems)
+    ]
+    with one_thread():
+        return Together(engine).run(tasks, count) if count > 1 else [task(engine) for task in tasks]
 
 
 def _run(engine: Engine | Member, problem: Problem, listen: Listener, memory: int | None) -> Run:
@@ -81,7 +79,7 @@ def division(engine: Engine, problems: Sequence[Problem]) -> tuple[int, int]:
     projected(engine, data, spec)
     agreeing = most > 1 and (spec.grid is None or spec.patience > 0)
     rows = entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows
-    for count in range(most, 1, -1):
+    for count in range(most if agreeing else min(most, AT_A_TIME), 1, -1):
         memory = BASE + (spec.memory - BASE) // count - 8 * BESIDE * data.n_features
         try:
             found = projected(engine, data, spec, memory)
