@@ -2,10 +2,12 @@
 
 All runs have the C of the main run, so that scores can be averaged C by C. A fold is a mask (cost 0), never a copy, and
 folds are trained together (``batch``). Their runs lie in RUN/folds and continue after an interruption as the main run
-does. Which rows a fold has is known
-before any training, and so is whether it can be trained and scored: ``check_folds``. A fold starts from its own model at
-the C before. From the whole data's at the same C it takes longer (CPU seconds for ten C of one fold: a9a 0.26 against
-0.21, imdb50k_uni 3.8 against 2.8): the rows left out move w further than the step of C does, and carrying costs passes.
+does. Which rows a fold has is known before any training, and so is whether it can be trained and scored:
+``check_folds``.
+
+A fold starts from its own model at the C before. From the whole data's at the same C it takes longer (CPU seconds for
+ten C of one fold: a9a 0.26 against 0.21, imdb50k_uni 3.8 against 2.8): the rows left out move w further than a step of
+C does, and carrying a model over costs passes.
 """
 
 from __future__ import annotations
