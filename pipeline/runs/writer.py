@@ -26,6 +26,7 @@ from pipeline.runs.directory import (
     FOLDS,
     HEADER,
     MODELS,
+    PARTS,
     SCRATCH,
     SEARCH,
     STEPS,
@@ -160,6 +161,17 @@ def make(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
+def whole_run(folder: Path) -> Path:
+    """Return the run that a fold, a class or a run of a search is part of; what is none of these is a whole."""
+    above = [folder, *folder.parents]
+    if not folder.name.isdigit() or len(above) < 5:
+        return folder
+    if above[1].name in (FOLDS, PARTS):
+        return whole_run(above[2])
+    places = [k for k in (2, 3) if above[k].name == SEARCH]
+    return above[places[0] + 1] if places else folder
+
+
 def _matching_header(folder: Path, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
     if not (folder / HEADER).is_file():
         header = RunHeader.begun(spec, data, versions)
@@ -174,7 +186,7 @@ def expect_same(
     folder: Path, header: RunHeader | ClassesHeader, spec: PathSpec, data: DataRecord, versions: dict[str, str]
 ) -> None:
     """Raise RunError unless the run that is there is the one that is asked for."""
-    afresh = f"remove {folder} to start afresh, or choose another --out"
+    afresh = f"remove {whole_run(folder)} to start afresh, or choose another --out"
     if header.data.fingerprint != data.fingerprint:
         raise RunError(f"{folder}: was made from other data ({header.data.path}); {afresh}")
     renamed = _renamed(header.data, data)

@@ -234,8 +234,9 @@ class TestInterrupted:
 
     def test_other_settings_are_refused(self, data, run):
         for other in ({"tol": 1e-3}, {"cv": 4}, {"seed": 3}, {"metric": "auc"}, {"class_weight": "balanced"}):
-            with pytest.raises(RunError, match="was made with other settings"):
+            with pytest.raises(RunError, match="was made with other settings") as refused:
                 pipeline.tune(data, out=run.path, **other)
+            assert f"remove {run.path} to start afresh" in str(refused.value)
 
 
 class TestVerify:
