@@ -46,7 +46,7 @@ def merges(function: Callable[..., Any]) -> Callable[[T], T]:
     return register
 
 
-class MemberEndedError(Exception):
+class PartnerEndedError(Exception):
     """Another member has failed, or the command was told to end: this one need not go on."""
 
 
@@ -80,7 +80,7 @@ class _Ask:
         return None
 
 
-class Member(Engine):
+class Partner(Engine):
     """An engine for one of several: what is asked of it is done for all that ask for the same."""
 
     def __init__(self, together: Together, number: int, pinned: Pinned | None) -> None:
@@ -124,7 +124,7 @@ class Together:
         self.said: dict[int, dict[int, Any]] = {}  # by place, then by member
         self.failed: BaseException | None = None
 
-    def run(self, tasks: Sequence[Callable[[Member], R]], at_once: int | None = None) -> list[R]:
+    def run(self, tasks: Sequence[Callable[[Partner], R]], at_once: int | None = None) -> list[R]:
         """Return what the tasks return, each given a member of its own; the first error ends all of them.
 
         ``at_once`` of them are under way at a time, all unless it is given: members that meet must all be.
@@ -139,10 +139,10 @@ class Together:
                     number, task = each
                     self._take_core()
                     try:
-                        found[number] = task(Member(self, number, self._pinned(number)))
+                        found[number] = task(Partner(self, number, self._pinned(number)))
                     finally:
                         self._leave_core()
-            except MemberEndedError:
+            except PartnerEndedError:
                 pass
             except BaseException as error:
                 self._fail(error)
@@ -209,7 +209,7 @@ class Together:
 
     def _check(self) -> None:
         if self.failed is not None:
-            raise MemberEndedError
+            raise PartnerEndedError
 
     def _take_core(self) -> None:
         with self.turn:

@@ -24,9 +24,10 @@ from pipeline.nightly.job import Job
 from pipeline.nightly.records import PUBLISHED, REFUSED, NightRecord
 from pipeline.nightly.store import Store
 from pipeline.path.clock import Clock
+from pipeline.path.curve import coarse_grid
 from pipeline.path.fit import budget_for, train_two
 from pipeline.path.path import versions
-from pipeline.path.tune import coarse_grid, first_c
+from pipeline.path.search import first_c
 from pipeline.runs.directory import Run, StepView, open_path, read_header
 from pipeline.runs.writer import changed_versions
 from pipeline.spec import PATIENCE, PathSpec

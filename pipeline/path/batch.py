@@ -11,6 +11,7 @@ depends on the settings and the data only, and so do the models.
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,14 +22,15 @@ from pipeline.blas import one_thread
 from pipeline.budget import BASE, Projection
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
-from pipeline.engine.together import Member, Together
+from pipeline.engine.together import Partner, Together
 from pipeline.errors import BudgetError
 from pipeline.events import Event, Listener, Note, StepProgress, silent
 from pipeline.path.path import run_path
-from pipeline.path.spaces import projected
+from pipeline.path.spaces import make_space, projected
 from pipeline.runs.directory import Run, StepView
 from pipeline.spec import PathSpec
 from pipeline.working.held import ROW_BYTES, entry_bytes
+from pipeline.working.state import collect
 
 SHARE_TO_HOLD = 0.25  # of all rows, by each of those that are trained at a time; a working set is seldom more
 AT_A_TIME = 6  # at most: enough to share passes; rows of more would wait for theirs in fresh memory, which takes time
@@ -64,7 +66,7 @@ def run_together(engine: Engine, problems: Sequence[Problem], listen: Listener =
         return Together(engine).run(tasks, count) if count > 1 else [task(engine) for task in tasks]
 
 
-def _run(engine: Engine | Member, problem: Problem, listen: Listener, memory: int | None) -> Run:
+def _run(engine: Engine | Partner, problem: Problem, listen: Listener, memory: int | None) -> Run:
     each = problem
     more = (each.validation, listen, each.references, memory, each.inner)
     return run_path(engine, each.data, each.spec, each.out, *more)
@@ -90,6 +92,26 @@ def division(engine: Engine, problems: Sequence[Problem]) -> tuple[int, int]:
         if agreeing or (isinstance(found, Projection) and found.working_set >= SHARE_TO_HOLD * rows):
             return count, memory
     return 1, spec.memory  # kernels, too: what they keep, columns, is not shared, and their passes busy all cores
+
+
+def smallest_c_min(engine: Engine, views: Sequence[Dataset], spec: PathSpec) -> float:
+    """Return the smallest C_min of problems over the same rows; infinite if there is none."""
+    problems = [Problem(view, spec, Path()) for view in views]
+    count, memory = division(engine, problems)
+    tasks = [partial(_c_min, data=view, spec=spec, memory=memory if count > 1 else None) for view in views]
+    with one_thread():
+        return min(Together(engine).run(tasks, count))
+
+
+def _c_min(engine: Engine, data: Dataset, spec: PathSpec, memory: int | None) -> float:
+    budget = projected(engine, data, spec, memory)
+    with tempfile.TemporaryDirectory(prefix="svmsieve-") as scratch:
+        state = collect(engine, data, spec, Path(scratch) if budget.scratch else None)
+        space = make_space(engine, data, state, spec, budget)
+        try:
+            return space.c_min()
+        finally:
+            space.release()
 
 
 class _Told:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,18 +21,16 @@ from pipeline.blas import one_thread
 from pipeline.data.dataset import Dataset
 from pipeline.data.reading.labels import UNKNOWN
 from pipeline.engine.engine import Engine
-from pipeline.engine.together import Together
 from pipeline.errors import SpecError
 from pipeline.events import Listener, Note, silent
 from pipeline.maths.eps_grid import check_grid
 from pipeline.maths.score import best, mean_scores, standard_errors
 from pipeline.meter import MemoryMeter
-from pipeline.path.batch import Problem, division, run_together
+from pipeline.path.batch import Problem, run_together, smallest_c_min
 from pipeline.path.class_judge import ClassJudge, SplitRows, split_rows
 from pipeline.path.class_weights import weights_of_classes
 from pipeline.path.gamma import check_references
 from pipeline.path.path import versions
-from pipeline.path.spaces import make_space, projected
 from pipeline.runs.classes import ClassesRun, ClassesStep, open_classes
 from pipeline.runs.classes_writer import ClassesWriter, writing_classes
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
@@ -44,7 +41,6 @@ from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.models import classes_model_of
 from pipeline.scoring.seen import seen_by, watch_for
 from pipeline.spec import PathSpec
-from pipeline.working.state import collect
 
 
 def train_classes(
@@ -149,31 +145,12 @@ class ClassesPath:
     def _smallest_c_min(self) -> float:
         """Return the smallest C_min of all classes, which run.json keeps."""
         if self.writer.header.c_min is None:
-            spec = replace(self.spec, class_weight=None)
-            problems = [Problem(view, spec, self.writer.folder) for view in self.views]
-            count, memory = division(self.engine, problems)
-            found = list[float]()
-            with one_thread():
-                for first in range(0, len(problems), count):
-                    some = problems[first : first + count]
-                    tasks = [partial(_c_min, problem=each, writer=self.writer, memory=memory) for each in some]
-                    found += Together(self.engine).run(tasks)
-            if not np.isfinite(min(found)):
+            found = smallest_c_min(self.engine, self.views, replace(self.spec, grid=None, class_weight=None))
+            if not np.isfinite(found):
                 raise SpecError("the rows of every class sum to zero, so that there is no C_min; give the grid in C")
-            self.writer.update(c_min=min(found))
+            self.writer.update(c_min=found)
         assert self.writer.header.c_min is not None
         return self.writer.header.c_min
-
-
-def _c_min(engine: Engine, problem: Problem, writer: ClassesWriter, memory: int) -> float:
-    """Return the C_min of a class against the rest."""
-    budget = projected(engine, problem.data, problem.spec, memory)
-    state = collect(engine, problem.data, problem.spec, writer.scratch() if budget.scratch else None)
-    space = make_space(engine, problem.data, state, problem.spec, budget)
-    try:
-        return space.c_min()
-    finally:
-        space.release()
 
 
 def _cross_validated(writer: ClassesWriter, folds: list[list[Scores]]) -> None:

@@ -21,7 +21,7 @@ from pipeline.files import locked
 from pipeline.nightly import tonight
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night
-from pipeline.path.tune import coarse_grid
+from pipeline.path.curve import coarse_grid
 from pipeline.runs.directory import open_run
 from pipeline.verify.verify import verify
 from tests.nightly.nights import FIRST, SETTINGS, Nightly, day, rows

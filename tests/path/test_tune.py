@@ -19,8 +19,8 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import RunError, SpecError
 from pipeline.events import StepProgress
 from pipeline.maths.calibration import Calibration
-from pipeline.path import tune as tuning
-from pipeline.path.tune import coarse_grid, fine_grid, lattice
+from pipeline.path import curve
+from pipeline.path.curve import coarse_grid, fine_grid, lattice
 from pipeline.runs.chain import sealed
 from pipeline.runs.directory import open_run
 from pipeline.verify.classes import verify_any
@@ -69,7 +69,7 @@ class TestGrids:
         assert coarse_grid(0.03162, 2.0)[0] == 0.03162
         assert coarse_grid(0.03163, 2.0)[0] == 0.1
         assert coarse_grid(1e-3, 1e-3) == [1e-3]
-        assert len(coarse_grid(1.0, None)) == 1 + 2 * tuning.MOST_DECADES
+        assert len(coarse_grid(1.0, None)) == 1 + 2 * curve.MOST_DECADES
 
     def test_around_the_best(self):
         coarse = coarse_grid(0.01, 100.0)
