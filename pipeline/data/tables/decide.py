@@ -202,7 +202,7 @@ class _Maker:
         for text, count in values.counts.items():
             counts[text.lower() if folded else text] += count
         kept = sorted(text for text, count in counts.items() if count >= asked.min_count)
-        self.roles.append(Category(names, tuple(kept), folded))
+        self.roles.append(Category(names, tuple(kept), asked.min_count, folded))
 
     def date(self, name: str, asked: Dates) -> None:
         """Split a date."""

@@ -87,11 +87,15 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    """A feature for each of ``values``, one for all others, one for gaps. ``folded``: case does not matter."""
+    """A feature for each of ``values``, which at least ``min_count`` rows have; one for all others, one for gaps.
+
+    ``folded``: case does not matter.
+    """
 
     role: ClassVar[str] = "category"
     columns: tuple[str, ...]
     values: tuple[str, ...]
+    min_count: int
     folded: bool = False
 
     @property

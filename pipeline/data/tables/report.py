@@ -90,7 +90,7 @@ def _asked(role: AnyRole) -> tuple[str, dict[str, object]]:
     if isinstance(role, Number):
         return "numeric", {"scale": role.scaled, "missing": role.missing}
     if isinstance(role, Category):
-        return "categorical", {"encode": "onehot"}
+        return "categorical", {"encode": "onehot", "min_count": role.min_count}
     if isinstance(role, Hashed):
         return "categorical", {"encode": "hash"}
     if isinstance(role, Date):

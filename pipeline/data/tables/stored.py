@@ -13,6 +13,7 @@ from pipeline.data.tables.plan import GAPS, MOST_HASH_BITS, PARTS, SCALES
 from pipeline.data.tables.words import Words
 
 LARGEST = 1.7976931348623157e308
+LARGEST_COUNT = 1 << 62  # as plans have it
 MOST_FEATURES = 2**31 - 2
 _NAMES = list_of(UNICODE, filled=True)
 _NAME_OR_NONE = Must(lambda value: value is None or UNICODE.fits(value), "Unicode text or null")
@@ -23,7 +24,7 @@ _FORMS: dict[str, Form] = {
         **{"column": UNICODE, "mean": _FINITE, "scale": _SCALE, "gap": _FINITE},
         **{"missing": one_among(*GAPS), "scaled": one_among(*SCALES)},
     },
-    "category": {"columns": _NAMES, "values": list_of(UNICODE), "folded": FLAG},
+    "category": {"columns": _NAMES, "values": list_of(UNICODE), "min_count": whole(1, LARGEST_COUNT), "folded": FLAG},
     "date": {"column": UNICODE, "parts": list_of(one_among(*PARTS), filled=True)},
     "hashed": {"columns": _NAMES},
     "words": {"column": UNICODE, "ngrams": list_of(whole(1, 5), filled=True)},
@@ -95,7 +96,7 @@ def _role(item: object, where: str, hash_bits: int) -> AnyRole:
     if kind == "number":
         return Number(**facts | {name: float(facts[name]) for name in ("mean", "scale", "gap")})
     if kind == "category":
-        return Category(tuple(facts["columns"]), tuple(facts["values"]), facts["folded"])
+        return Category(tuple(facts["columns"]), tuple(facts["values"]), facts["min_count"], facts["folded"])
     if kind == "date":
         return Date(facts["column"], tuple(dict.fromkeys(facts["parts"])))
     if kind == "hashed":
