@@ -1,8 +1,8 @@
 """Scores of predictions that stream by, in memory that does not grow with the rows: counts, and an ``Area``.
 
 They are those of ``maths.score`` for two classes and of ``maths.class_scores`` for several, by the same names; the AUC
-is exact up to ``area.MOST_HELD`` scores, and beyond that within ``auc_error``. Of more than ``MOST_AREAS`` classes there
-is none: each needs its own.
+is exact up to ``area.MOST_HELD`` scores, and beyond that within ``auc_error``. Of more than ``MOST_AREAS`` classes
+there is none: each needs its own.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class RunningClassScores:
         if not known.all():
             scores, said, codes = scores[known], said[known], codes[known]
         self.labelled += codes.size
-        for count, of in zip(self.counts, (codes[said == codes], codes, said), strict=True):
-            count += np.bincount(of, minlength=self.classes)
+        of = codes[said == codes], codes, said
+        self.counts += np.stack([np.bincount(each, minlength=self.classes) for each in of])
         for k, area in enumerate(self.areas):
             area.add(scores[:, k], codes == k)
 

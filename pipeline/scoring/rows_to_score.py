@@ -9,7 +9,7 @@ it was in training. Memory is a few blocks, whatever the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +24,7 @@ from pipeline.data.inputs import refuse_other_formats, resolve
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import BlockTask, Source
 from pipeline.data.reading.block import Block
+from pipeline.data.reading.ids import IdColumns
 from pipeline.data.reading.labels import KnownClasses, KnownLabels
 from pipeline.data.reading.layout import Layout, listed
 from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, join_digests
@@ -38,11 +39,17 @@ class RowsToScore:
     """The rows that a path stands for, as ``model`` needs them. ``bytes`` is what there is to read.
 
     ``files`` has the digest and the number of rows of each file that was read, in order; once that is all of them, what
-    is said of the rows as a whole (``n_rows``, ``fingerprint``) is known.
+    is said of the rows as a whole (``n_rows``, ``fingerprint``) is known. ``ids`` are columns that the user wants
+    beside the scores.
     """
 
     def __init__(
-        self, model: AnyModel, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
+        self,
+        model: AnyModel,
+        path: str | Path,
+        spec: IngestSpec | None = None,
+        listen: Listener = silent,
+        ids: Sequence[str] = (),
     ) -> None:
         spec = spec or IngestSpec(bias=model.bias)
         self.model, self.path, self.listen = model, str(path), listen
@@ -56,6 +63,7 @@ class RowsToScore:
         reading = replace(spec.options, rules=rules, text_base=base, wanted=model.columns)
         self.sources: list[Source] = found.open(reading) if isinstance(found, Input) else [found]
         self.bytes = sum(source.size for source in self.sources)
+        self.ids = tuple(ids)
         self._check_columns()
         self.workers = spec.workers or available_cores()
         self.read, self.largest = 0, -1
@@ -87,6 +95,10 @@ class RowsToScore:
                     )
         self._report()
 
+    def id_columns(self) -> IdColumns | None:
+        """Return the columns that go beside the scores, from the first row on; None if there are none."""
+        return IdColumns(self.sources, self.ids, self.path) if self.ids else None
+
     @property
     def n_rows(self) -> int:
         """Number of rows in the files read so far."""
@@ -113,7 +125,7 @@ class RowsToScore:
         for source in self.sources:
             layout = getattr(source, "layout", None)
             if isinstance(layout, Layout):
-                extra |= dict.fromkeys(layout.extra)
+                extra |= dict.fromkeys(name for name in layout.extra if name not in self.ids)
         if extra:
             self.listen(Note(f"{self.path}: columns the model does not know are ignored: {listed(list(extra))}"))
 

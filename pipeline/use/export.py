@@ -26,7 +26,8 @@ from pipeline.scoring.linear_model import LinearModel
 from pipeline.scoring.models import AnyModel
 from pipeline.use.export_classes import CLASSES_WRITERS, write_liblinear
 from pipeline.use.export_kernel import KERNEL_WRITERS, rbf_classifier
-from pipeline.use.export_names import classes_of, columns_as, integers_of
+from pipeline.use.export_names import columns_as, integers_of
+from pipeline.use.label_values import label_array
 
 
 def export(model: AnyModel, out: Path, kind: str, listen: Listener = silent) -> None:
@@ -88,7 +89,7 @@ def _write_sklearn(model: LinearModel, stream: BinaryIO, listen: Listener) -> No
     arrays: dict[str, Any] = {
         "coef_": model.weights[None, :],
         "intercept_": np.array([model.intercept]),
-        "classes_": classes_of(model.names),
+        "classes_": label_array(model.names),
         "C": model.c,
         "n_features_in_": model.weights.size,
         "bias": model.bias,

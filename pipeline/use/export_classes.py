@@ -12,7 +12,8 @@ import numpy as np
 
 from pipeline.events import Listener
 from pipeline.scoring.classes_model import ClassesModel
-from pipeline.use.export_names import classes_of, codes_of, columns_as
+from pipeline.use.export_names import codes_of, columns_as
+from pipeline.use.label_values import label_array
 
 CHUNK = 1 << 16  # numbers that are made text at a time
 
@@ -50,7 +51,7 @@ def _write_sklearn(model: ClassesModel, stream: BinaryIO, listen: Listener) -> N
     arrays: dict[str, Any] = {
         "coef_": w[:, : model.known],
         "intercept_": bias * w[:, -1] if bias else np.zeros(len(model.classes)),
-        "classes_": classes_of(model.classes),
+        "classes_": label_array(model.classes),
         "C": model.c,
         "n_features_in_": model.known,
         "bias": bias,

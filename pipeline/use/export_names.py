@@ -35,12 +35,6 @@ def _is_small(name: str) -> bool:
     return _INTEGER.fullmatch(name) is not None and abs(int(name)) < 2**31
 
 
-def classes_of(names: Sequence[str]) -> np.ndarray:
-    """Return the names of classes for scikit-learn: integers where they are such and fit into 64 bits."""
-    whole = all(_INTEGER.fullmatch(name) and abs(int(name)) < 2**63 for name in names)
-    return np.array([int(name) for name in names] if whole else names)
-
-
 def columns_as(model: TrainedModel, key: str) -> dict[str, Any]:
     """Return the names of the features under a key, if they have names."""
     return {} if model.columns is None else {key: np.array(model.columns)}

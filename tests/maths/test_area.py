@@ -1,4 +1,4 @@
-"""AUC of scores that stream by: exact while they are kept, within its own bound beyond, in memory that does not grow."""
+"""AUC of scores that stream by: exact while they are kept, within its own bound beyond; memory does not grow."""
 
 from __future__ import annotations
 

@@ -361,7 +361,7 @@ def test_validation_data_that_were_trained_on_are_mentioned(capsys, home, tmp_pa
 
 def test_the_command_judges_what_it_can(capsys, home, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    half = [str(y) if j < 30 else None for j, y in enumerate(TABLE.y)]
+    half = [int(y) if j < 30 else None for j, y in enumerate(TABLE.y)]
     write_table(Path("half.csv"), named_columns(NAMES[::-1], label=half))
     write_table(Path("none.csv"), named_columns(NAMES[::-1]))
     code, out, err = command(capsys, "predict", home / "named", "half.csv", "--out", "p.parquet", "-q", "--json")

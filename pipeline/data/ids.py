@@ -1,0 +1,26 @@
+"""The id columns of what a user names as data: of files that have columns, of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.data.ingest.ingest import IngestSpec, Input
+from pipeline.data.inputs import is_shards, resolve
+from pipeline.data.reading.ids import IdColumns
+from pipeline.errors import DataError
+from pipeline.events import Listener, silent
+
+
+def refuse_ids_of_shards(path: str, names: Sequence[str]) -> None:
+    """Raise DataError if ids of a shard directory are asked for: it keeps features, labels and weights only."""
+    if names and is_shards(path):
+        raise DataError(f"is a shard directory, which keeps no column '{names[0]}'; name the files instead", path=path)
+
+
+def open_ids(path: str, spec: IngestSpec, names: Sequence[str], listen: Listener = silent) -> IdColumns | None:
+    """Return the columns ``names`` of DATA, in the order of its rows; None if there are no names."""
+    if not names:
+        return None
+    refuse_ids_of_shards(path, names)
+    found, spec = resolve(path, spec, listen)
+    return IdColumns(found.open(spec.options) if isinstance(found, Input) else [found], names, path)
