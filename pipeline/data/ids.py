@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pipeline.data.ingest.ingest import IngestSpec, Input
 from pipeline.data.inputs import is_shards, resolve
-from pipeline.data.reading.ids import IdColumns
 from pipeline.errors import DataError
 from pipeline.events import Listener, silent
+
+if TYPE_CHECKING:
+    from pipeline.data.reading.ids import IdColumns
 
 
 def refuse_ids_of_shards(path: str, names: Sequence[str]) -> None:
@@ -21,6 +24,8 @@ def open_ids(path: str, spec: IngestSpec, names: Sequence[str], listen: Listener
     """Return the columns ``names`` of DATA, in the order of its rows; None if there are no names."""
     if not names:
         return None
+    from pipeline.data.reading.ids import IdColumns  # noqa: PLC0415 - slow to import: Arrow's readers
+
     refuse_ids_of_shards(path, names)
     found, spec = resolve(path, spec, listen)
     return IdColumns(found.open(spec.options) if isinstance(found, Input) else [found], names, path)

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from pipeline.data.inputs import refuse_other_formats, resolve
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import BlockTask, Source
 from pipeline.data.reading.block import Block
-from pipeline.data.reading.ids import IdColumns
 from pipeline.data.reading.labels import KnownClasses, KnownLabels
 from pipeline.data.reading.layout import Layout, listed
 from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, join_digests
@@ -33,6 +33,9 @@ from pipeline.events import Listener, Note, silent
 from pipeline.maths.row_sketch import RowSketch, Tally
 from pipeline.scoring.models import AnyModel
 from pipeline.scoring.watch import Watch, block_tally
+
+if TYPE_CHECKING:
+    from pipeline.data.reading.ids import IdColumns
 
 
 class RowsToScore:
@@ -97,6 +100,8 @@ class RowsToScore:
 
     def id_columns(self) -> IdColumns | None:
         """Return the columns that go beside the scores, from the first row on; None if there are none."""
+        from pipeline.data.reading.ids import IdColumns  # noqa: PLC0415 - slow to import: Arrow's readers
+
         return IdColumns(self.sources, self.ids, self.path) if self.ids else None
 
     @property

@@ -37,4 +37,5 @@ def _is_small(name: str) -> bool:
 
 def columns_as(model: TrainedModel, key: str) -> dict[str, Any]:
     """Return the names of the features under a key, if they have names."""
-    return {} if model.columns is None else {key: np.array(model.columns)}
+    columns = model.feature_names.columns
+    return {} if columns is None else {key: np.array(columns)}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline.data.dataset import Dataset
-from pipeline.data.reading.ids import IdColumns
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.events import Listener, Progress, silent
@@ -17,6 +17,9 @@ from pipeline.scoring.model import Scored
 from pipeline.scoring.models import AnyModel
 from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.scoring.watch import Watch
+
+if TYPE_CHECKING:
+    from pipeline.data.reading.ids import IdColumns
 
 
 @dataclass(frozen=True)

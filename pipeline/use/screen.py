@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline.budget import default_budget
 from pipeline.data.dataset import Dataset
-from pipeline.data.reading.ids import IdColumns
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO, Screened, verdicts
@@ -24,6 +24,9 @@ from pipeline.use.output import table_to
 from pipeline.use.predictions import with_ids
 from pipeline.use.tables import numbers
 from pipeline.working.state import RowState, collect
+
+if TYPE_CHECKING:
+    from pipeline.data.reading.ids import IdColumns
 
 GROUP = 1 << 20  # rows: Parquet's row groups
 SCHEMA = pa.schema([("verdict", pa.int8()), ("lower", pa.float64()), ("upper", pa.float64())])
