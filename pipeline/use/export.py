@@ -19,13 +19,13 @@ import numpy as np
 from pipeline.errors import RunError
 from pipeline.events import Listener, silent
 from pipeline.files import replacing
-from pipeline.runs.directory import PARTS
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel
 from pipeline.scoring.linear_model import LinearModel
 from pipeline.scoring.models import AnyModel
 from pipeline.use.export_classes import CLASSES_WRITERS, write_liblinear
 from pipeline.use.export_kernel import KERNEL_WRITERS, rbf_classifier
+from pipeline.use.export_kernel_classes import KERNEL_CLASSES_WRITERS
 from pipeline.use.export_names import columns_as, integers_of
 from pipeline.use.label_values import label_array
 
@@ -34,7 +34,7 @@ def export(model: AnyModel, out: Path, kind: str, listen: Listener = silent) -> 
     """Write a model as ``kind``: liblinear or libsvm, sklearn or npz."""
     what, writers = _writers(model)
     if kind not in writers:
-        raise RunError(f"{model.run}: {what} model cannot be written as {kind}; there are {', '.join(writers)}")
+        raise RunError(f"{model.run}: {what} cannot be written as {kind}; there are {', '.join(writers)}")
     with replacing(out) as stream:
         writers[kind](model, stream, listen)
 
@@ -42,13 +42,12 @@ def export(model: AnyModel, out: Path, kind: str, listen: Listener = silent) -> 
 def _writers(model: AnyModel) -> tuple[str, dict[str, Callable[..., None]]]:
     """Return what a model can be written as, and what it is."""
     if isinstance(model, KernelModel):
-        return "a kernel's", dict(KERNEL_WRITERS)
+        return "a kernel's model", dict(KERNEL_WRITERS)
     if not isinstance(model, ClassesModel):
-        return "a linear", dict(WRITERS)
+        return "a linear model", dict(WRITERS)
     if isinstance(model.parts[0], KernelModel):
-        part = model.run / PARTS / "0"
-        raise RunError(f"{model.run}: a kernel's model of several classes is not exported; export one, as {part}")
-    return "a linear", dict(CLASSES_WRITERS)
+        return "a kernel's model of several classes", dict(KERNEL_CLASSES_WRITERS)
+    return "a linear model", dict(CLASSES_WRITERS)
 
 
 def load_sklearn(path: str | Path) -> Any:

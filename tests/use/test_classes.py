@@ -264,8 +264,20 @@ def test_a_kernels_model_of_several_classes(tmp_path, inline, capsys):
     assert (
         np.concatenate([part.scores for part in again]).tolist() == np.concatenate([p.scores for p in found]).tolist()
     )
-    with pytest.raises(RunError, match="a kernel's model of several classes is not exported; export one, as"):
-        export(any_model_of(run), tmp_path / "svm.npz", "npz")
+    with pytest.raises(
+        RunError, match=r"a kernel's model of several classes cannot be .* libsvm; there are sklearn, npz"
+    ):
+        export(any_model_of(run), tmp_path / "svm.model", "libsvm")
+    export(any_model_of(run), tmp_path / "svm.npz", "sklearn")
+    svm = pipeline.load_sklearn(tmp_path / "svm.npz")
+    np.testing.assert_allclose(svm.decision_function(other.x), s, rtol=1e-9, atol=1e-12)
+    assert svm.predict(other.x).tolist() == [int(run.classes[k]) for k in np.argmax(s, axis=1)]
+    used = table.x[np.any([part.alpha for part in run.best.parts], axis=0)]
+    assert svm.support_vectors_.shape == (len({tuple(row) for row in used}), 12), "a row of several classes, once"
+    export(any_model_of(run), tmp_path / "arrays.npz", "npz")
+    with np.load(tmp_path / "arrays.npz", allow_pickle=False) as stored:
+        assert stored["coefficients"].tolist() == svm.dual_coef_.tolist()
+        assert (stored["bias"], stored["gamma"], stored["labels"].tolist()) == (1.0, 0.2, list(run.classes))
     code, said, _ = command(capsys, "export", tmp_path / "run" / "classes" / "1", "--out", tmp_path / "one.model")
     assert (code, "libsvm" in said) == (0, True)
 
