@@ -24,6 +24,7 @@ from pipeline.events import Listener, Note, silent
 from pipeline.maths import csr
 from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import picked
+from pipeline.runs.feature_names import FeatureNames
 from pipeline.scoring.kernel_model import KernelModel
 from pipeline.scoring.kernel_scores import Support, without
 from pipeline.scoring.linear_model import LinearModel, with_others
@@ -63,6 +64,11 @@ class ClassesModel(TrainedModel):
     def index_base(self) -> int | None:  # type: ignore[override]
         """What svmlight indices of the training data counted from, if they came from such text."""
         return self.parts[0].index_base
+
+    @property
+    def feature_names(self) -> FeatureNames:
+        """What the features are called."""
+        return self.parts[0].feature_names
 
     @property
     def beyond(self) -> str:  # type: ignore[override]

@@ -21,6 +21,7 @@ from pipeline.engine.engine import Engine
 from pipeline.events import Listener
 from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import Gathered
+from pipeline.runs.feature_names import FeatureNames
 from pipeline.scoring.kernel_scores import Support, without
 from pipeline.scoring.model import IGNORED, Scored, TrainedModel
 
@@ -39,6 +40,7 @@ class KernelModel(TrainedModel):
     one_against_rest: bool = False
     columns: tuple[str, ...] | None = None
     index_base: int | None = None
+    named: FeatureNames | None = None
     beyond = "those beyond were 0 in training"
 
     @property

@@ -19,6 +19,7 @@ from pipeline.data.reading.block import Block
 from pipeline.data.shards.rows import Rows
 from pipeline.events import Listener, silent
 from pipeline.maths import csr
+from pipeline.runs.feature_names import FeatureNames
 from pipeline.scoring.model import Scored, TrainedModel
 
 
@@ -36,6 +37,7 @@ class LinearModel(TrainedModel):
     one_against_rest: bool = False
     columns: tuple[str, ...] | None = None
     index_base: int | None = None
+    named: FeatureNames | None = None
     beyond = "those beyond have weight 0"
 
     @property

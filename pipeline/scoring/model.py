@@ -45,6 +45,7 @@ class TrainedModel:
     one_against_rest: bool
     columns: tuple[str, ...] | None
     index_base: int | None
+    named: FeatureNames | None = None
     beyond = ""  # what becomes of features that no training row had
 
     @property
@@ -54,8 +55,8 @@ class TrainedModel:
 
     @property
     def feature_names(self) -> FeatureNames:
-        """What the features are called."""
-        return FeatureNames(self.known, self.columns, self.index_base, bool(self.bias))
+        """What the features are called; a model of no run has what it knows itself."""
+        return self.named or FeatureNames(self.known, self.columns, self.index_base, bool(self.bias))
 
     @property
     def labels(self) -> LabelMap:

@@ -70,7 +70,7 @@ def model_of(
     path, header = step.model.path.parents[1], source.header
     about, gamma = header.data, header.spec.gamma
     known = feature_names(about, path)
-    names = (about.negative, about.positive, about.one_against_rest, known.columns, known.index_base)
+    names = (about.negative, about.positive, about.one_against_rest, known.columns, known.index_base, known)
     if gamma is None:
         return LinearModel(path, step.step, step.c, step.w, about.bias, *names)
     data, alpha = _training_data(path, about, training, listen), step.alpha

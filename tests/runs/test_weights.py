@@ -144,6 +144,8 @@ def test_arrays_count_from_zero(tmp_path):
 
 def test_exports_have_the_same_names(named, several, tmp_path):
     for run in (named.run, several):
+        assert any_model_of(run).feature_names == feature_names(run.header.data)
+    for run in (named.run, several):
         names = feature_names(run.header.data).columns
         for kind, key in (("npz", "columns"), ("sklearn", "feature_names_in_")):
             export(any_model_of(run), tmp_path / "svm.npz", kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ import pipeline
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, DatasetError, OutputError, RunError, SpecError
 from pipeline.files import write_json
+from pipeline.maths.area import Area
 from pipeline.maths.calibration import fit_calibration
 from pipeline.path.fit import fit_path
 from pipeline.runs.directory import Run, open_run
@@ -248,6 +250,19 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     assert err.startswith("predict: 569 rows")
 
 
+def test_the_auc_of_more_rows_than_are_kept_has_a_bound(made, tmp_path, capsys, monkeypatch):
+    words = ["predict", made.run.path, made.data.path, "--out", tmp_path / "p.csv", "-q"]
+    exact = json.loads(command(capsys, *words, "--json")[1])
+    assert exact["auc_error"] == 0.0
+    assert "within" not in command(capsys, *words)[1]
+    monkeypatch.setattr("pipeline.maths.running_scores.Area", partial(Area, 20))
+    found = json.loads(command(capsys, *words, "--json")[1])
+    assert 0 < found["auc_error"] < 0.1
+    assert abs(found["scores"]["auc"] - exact["scores"]["auc"]) <= found["auc_error"]
+    assert {**found["scores"], "auc": 0} == {**exact["scores"], "auc": 0}
+    assert f"AUC {found['scores']['auc']:.4f} (within {found['auc_error']:.1g}), F1" in command(capsys, *words)[1]
+
+
 def _standardised() -> np.ndarray:
     x = load_breast_cancer().data
     return np.column_stack([(x - x.mean(0)) / x.std(0), np.ones(len(x))])
@@ -264,6 +279,8 @@ def _standardised() -> np.ndarray:
         (["{run}", "nowhere.svm", "--out", "p.parquet"], 1, "no such file"),
         (["{run}", "{data}", "--out", "p.parquet", "--c", "1e-9"], 1, "the smallest C is 0.01"),
         (["{run}", "{data}", "--out", "p.parquet", "--scheduler", "pigeon"], 1, "unknown scheduler"),
+        (["{run}", "{data}", "--out", "p.txt"], 2, "neither .parquet nor .csv nor .csv.gz"),
+        (["{run}", "{data}", "--out", "s3://bucket/p.csv"], 2, "results are written to this machine"),
         (["{run}", "{data}", "--out", "nowhere/p.parquet"], 1, "No such file or directory"),
         (["{run}", "breast_cancer", "-q", "--out", "p.parquet"], 1, "pass --bias 1.0"),
     ],
