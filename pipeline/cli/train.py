@@ -104,8 +104,9 @@ def screen_command(
     aside = [name for name in options["ids"] if not _is_known(name, step, options)]
     options["ignore"] = tuple(dict.fromkeys([*options["ignore"], *aside]))
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
-        ids = open_ids(data, reading_of(options), options["ids"], listen)
-        source = opened(data, options, listen)
+        usual = step.data.encoding.ids if step.data.encoding is not None else ()
+        ids = open_ids(data, reading_of(options), options["ids"], usual, listen)
+        source = opened(data, options, listen, like=step.header.data)
         source.expect_two_classes("screening")
         found = screening(engine, source, step, c, rule, options["memory"])
         counts = screen_to(out, found, ids)
@@ -131,7 +132,9 @@ def screen_command(
 
 def _is_known(name: str, step: StepView, options: dict[str, Any]) -> bool:
     """Whether a column means something to the reference, or to the options; else it is an id and nothing more."""
-    return name in (step.data.columns or ()) or name in (options[key] for key in ("label_column", "weight_column"))
+    encoded = step.data.encoding is not None and name in step.data.encoding.known
+    named = name in (step.data.columns or ()) or name in (options[key] for key in ("label_column", "weight_column"))
+    return encoded or named
 
 
 def _nearest(run: str, c: float) -> AnyStep:

@@ -1,4 +1,9 @@
-"""The largest weights of linear models, by the names of their features."""
+"""The largest weights of linear models, by the names of their features.
+
+A bucket of hashed values stands for the names that are known to be in it; they collide if there are several. A name
+whose hash has the sign -1 has the value -1 there: its weight is -w_j. What is shown is the weight of the most frequent
+name, and others of the opposite sign have a minus before them.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +20,17 @@ from pipeline.runs.feature_names import FeatureNames, feature_names
 if TYPE_CHECKING:
     from pipeline.runs.directory import StepView
 
+NAMES_SHOWN = 3  # of those that share a bucket
+
 
 @dataclass(frozen=True)
 class Weight:
-    """A weight of w: ``feature`` is its number there, counted from 0."""
+    """A weight of w: ``feature`` is its number there, counted from 0; ``colliding`` names, if any, share it."""
 
     name: str
     feature: int
     weight: float
+    colliding: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,17 @@ def _largest(w: np.ndarray, top: int, names: FeatureNames) -> list[Weight]:
         least = np.partition(size, at.size - top)[at.size - top]
         at, size = at[size >= least], size[size >= least]
     at = at[np.argsort(-size, kind="stable")[:top]]
-    return [Weight(names.of(j), j, float(w[j])) for j in at.tolist()]
+    return [_named(j, float(w[j]), names) for j in at.tolist()]
+
+
+def _named(j: int, w: float, names: FeatureNames) -> Weight:
+    inside = names.in_bucket(j)
+    if not inside:
+        return Weight(names.of(j), j, w)
+    sign = inside[0][1]
+    some = " or ".join(name if own == sign else f"-{name}" for name, own in inside[:NAMES_SHOWN])
+    more = f" or {len(inside) - NAMES_SHOWN} more" if len(inside) > NAMES_SHOWN else ""
+    return Weight(some + more, j, sign * w, len(inside) if len(inside) > 1 else 0)
 
 
 def _side(labels: Sequence[str], sign: str) -> str:

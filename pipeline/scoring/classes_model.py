@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,12 +24,14 @@ from pipeline.events import Listener, Note, silent
 from pipeline.maths import csr
 from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import picked
-from pipeline.runs.feature_names import FeatureNames
 from pipeline.scoring.kernel_model import KernelModel
 from pipeline.scoring.kernel_scores import Support, without
 from pipeline.scoring.linear_model import LinearModel, with_others
 from pipeline.scoring.model import Scored, TrainedModel
 from pipeline.scoring.watch import Piece, Watch
+
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
 
 PIECE_SCORES = 1 << 22  # that are made at a time: 32 MB
 COLUMNS = 8  # that the loop over classes takes at a time
@@ -66,9 +68,9 @@ class ClassesModel(TrainedModel):
         return self.parts[0].index_base
 
     @property
-    def feature_names(self) -> FeatureNames:
-        """What the features are called."""
-        return self.parts[0].feature_names
+    def encoding(self) -> Encoding | None:  # type: ignore[override]
+        """What made features of the columns of the table that the training data were, if they were one."""
+        return self.parts[0].encoding
 
     @property
     def beyond(self) -> str:  # type: ignore[override]

@@ -43,7 +43,7 @@ class RowsToScore:
 
     ``files`` has the digest and the number of rows of each file that was read, in order; once that is all of them, what
     is said of the rows as a whole (``n_rows``, ``fingerprint``) is known. ``ids`` are columns that the user wants
-    beside the scores.
+    beside the scores: by default those that were ids in training, as far as the files have them.
     """
 
     def __init__(
@@ -52,9 +52,11 @@ class RowsToScore:
         path: str | Path,
         spec: IngestSpec | None = None,
         listen: Listener = silent,
-        ids: Sequence[str] = (),
+        ids: Sequence[str] | None = None,
     ) -> None:
         spec = spec or IngestSpec(bias=model.bias)
+        if model.encoding is not None:
+            spec = replace(spec, bias=model.bias, reading=spec.reading.encoded(model.encoding))
         self.model, self.path, self.listen = model, str(path), listen
         refuse_other_formats(self.path, spec)
         found, spec = resolve(self.path, spec, listen)
@@ -66,7 +68,7 @@ class RowsToScore:
         reading = replace(spec.options, rules=rules, text_base=base, wanted=model.columns)
         self.sources: list[Source] = found.open(reading) if isinstance(found, Input) else [found]
         self.bytes = sum(source.size for source in self.sources)
-        self.ids = tuple(ids)
+        self.ids = self._usual_ids() if ids is None else tuple(ids)
         self._check_columns()
         self.workers = spec.workers or available_cores()
         self.read, self.largest = 0, -1
@@ -98,6 +100,15 @@ class RowsToScore:
                     )
         self._report()
 
+    def _usual_ids(self) -> tuple[str, ...]:
+        """Return the columns that were ids in training, as far as the files have them."""
+        encoding = self.model.encoding
+        if encoding is None or not encoding.ids:
+            return ()
+        from pipeline.data.reading.ids import usual_ids  # noqa: PLC0415 - slow to import: Arrow's readers
+
+        return usual_ids(self.sources, encoding.ids, self.path, self.listen)
+
     def id_columns(self) -> IdColumns | None:
         """Return the columns that go beside the scores, from the first row on; None if there are none."""
         from pipeline.data.reading.ids import IdColumns  # noqa: PLC0415 - slow to import: Arrow's readers
@@ -117,14 +128,14 @@ class RowsToScore:
     def _check_columns(self) -> None:
         """Say what is matched how, and refuse widths that cannot be: before anything is read."""
         known, model = self.model.known, self.model
-        unnamed = [source for source in self.sources if source.columns is None]
+        unnamed = [source for source in self.sources if source.columns is None and not _is_encoded(source)]
         for source in unnamed:
             width = source.n_features
-            if width is not None and width != known and model.columns:
+            if width is not None and width != known and (model.columns or model.encoding):
                 raise self._other_width(width)
             if width is not None and width < known:
                 self.listen(Note(f"{source.path}: has {width:,} features, the model {known:,}; the missing ones are 0"))
-        if unnamed and model.columns:
+        if unnamed and (model.columns or model.encoding):
             self.listen(Note(f"{self.path}: has no column names; its features are taken by position"))
         extra: dict[str, None] = {}
         for source in self.sources:
@@ -137,7 +148,7 @@ class RowsToScore:
     def _report(self) -> None:
         """Say what was passed over, once all has been read."""
         own, known, unknown = self.largest + 1, self.model.known, self.labels.unknown
-        if own > known and self.model.columns:
+        if own > known and (self.model.columns or self.model.encoding):
             raise self._other_width(own)
         if own > known:
             said = f"has {own:,} features, the model {known:,}; {self.model.beyond}"
@@ -151,6 +162,11 @@ class RowsToScore:
         known = self.model.known
         problem = f"has {width:,} features without names, the run {self.model.run} {known:,}"
         return SpecError(f"{self.path}: {problem}; write the same features in the same order, or a table with names")
+
+
+def _is_encoded(source: Source) -> bool:
+    layout = getattr(source, "layout", None)
+    return isinstance(layout, Layout) and layout.encoding is not None
 
 
 @dataclass(frozen=True)

@@ -93,13 +93,13 @@ def _write_sklearn(model: LinearModel, stream: BinaryIO, listen: Listener) -> No
         "n_features_in_": model.weights.size,
         "bias": model.bias,
     }
-    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_"))
+    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_", listen))
 
 
 def _write_npz(model: LinearModel, stream: BinaryIO, listen: Listener) -> None:
     """Write C, weights (the last is the bias column's unless ``bias`` is 0), and the names of classes and features."""
     arrays: dict[str, Any] = {"c": model.c, "w": model.w, "bias": model.bias, "labels": np.array(model.names)}
-    np.savez(stream, **arrays, **columns_as(model, "columns"))
+    np.savez(stream, **arrays, **columns_as(model, "columns", listen))
 
 
 WRITERS: dict[str, Callable[[LinearModel, BinaryIO, Listener], None]] = {

@@ -56,13 +56,13 @@ def _write_sklearn(model: ClassesModel, stream: BinaryIO, listen: Listener) -> N
         "n_features_in_": model.known,
         "bias": bias,
     }
-    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_"))
+    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_", listen))
 
 
 def _write_npz(model: ClassesModel, stream: BinaryIO, listen: Listener) -> None:
     """Write C, weights (a row a class; the last is the bias column's unless ``bias`` is 0), and the names."""
     arrays: dict[str, Any] = {"c": model.c, "w": model.w, "bias": model.bias, "labels": np.array(model.classes)}
-    np.savez(stream, **arrays, **columns_as(model, "columns"))
+    np.savez(stream, **arrays, **columns_as(model, "columns", listen))
 
 
 CLASSES_WRITERS: dict[str, Callable[[ClassesModel, BinaryIO, Listener], None]] = {

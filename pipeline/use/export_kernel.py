@@ -63,7 +63,7 @@ def _write_rbf_sklearn(model: KernelModel, stream: BinaryIO, listen: Listener) -
         "C": model.c,
         "n_features_in_": model.known,
     }
-    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_"))
+    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_", listen))
 
 
 def _write_rbf_npz(model: KernelModel, stream: BinaryIO, listen: Listener) -> None:
@@ -76,7 +76,7 @@ def _write_rbf_npz(model: KernelModel, stream: BinaryIO, listen: Listener) -> No
         "bias": model.bias,
         "labels": np.array(model.names),
     }
-    np.savez(stream, **arrays, **columns_as(model, "columns"))
+    np.savez(stream, **arrays, **columns_as(model, "columns", listen))
 
 
 def _support(model: KernelModel) -> dict[str, Any]:

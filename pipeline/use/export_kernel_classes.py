@@ -32,7 +32,7 @@ def _write_sklearn(model: ClassesModel, stream: BinaryIO, listen: Listener) -> N
         "C": model.c,
         "n_features_in_": model.known,
     }
-    np.savez(stream, **arrays, **about, **columns_as(model, "feature_names_in_"))
+    np.savez(stream, **arrays, **about, **columns_as(model, "feature_names_in_", listen))
 
 
 def _write_npz(model: ClassesModel, stream: BinaryIO, listen: Listener) -> None:
@@ -45,7 +45,7 @@ def _write_npz(model: ClassesModel, stream: BinaryIO, listen: Listener) -> None:
         "bias": model.bias,
         "labels": np.array(model.classes),
     }
-    np.savez(stream, **arrays, **about, **columns_as(model, "columns"))
+    np.savez(stream, **arrays, **about, **columns_as(model, "columns", listen))
 
 
 def _parts(model: ClassesModel) -> list[Support]:

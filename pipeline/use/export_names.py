@@ -11,6 +11,7 @@ import numpy as np
 from pipeline.events import Listener, Note
 from pipeline.scoring.model import SIGNS, TrainedModel
 
+MOST_BYTES = 256 << 20  # of names in an export
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -35,7 +36,13 @@ def _is_small(name: str) -> bool:
     return _INTEGER.fullmatch(name) is not None and abs(int(name)) < 2**31
 
 
-def columns_as(model: TrainedModel, key: str) -> dict[str, Any]:
-    """Return the names of the features under a key, if they have names."""
-    columns = model.feature_names.columns
-    return {} if columns is None else {key: np.array(columns)}
+def columns_as(model: TrainedModel, key: str, listen: Listener) -> dict[str, Any]:
+    """Return the names of the features under a key, if they have names that fit; a line says if they do not."""
+    names = model.feature_names.every()
+    if names is None:
+        return {}
+    size = 4 * len(names) * max(map(len, names), default=0)  # NumPy stores every text as long as the longest
+    if size > MOST_BYTES:
+        listen(Note(f"the names of {len(names):,} features would take {size:,} bytes; they are not written"))
+        return {}
+    return {key: np.array(names)}

@@ -72,14 +72,14 @@ def predict(
     data: Dataset | RowsToScore | str | Path,
     listen: Listener = silent,
     training: Dataset | str | Path | None = None,
-    ids: Sequence[str] = (),
+    ids: Sequence[str] | None = None,
 ) -> Iterator[Predicted] | Iterator[PredictedClasses]:
     """Predict every row of ``data``, a part at a time in row order; of a run its best step counts.
 
     ``data`` that are a path are files, read for the model: they need no labels, and their columns ``ids`` go with the
-    predictions. Data that do not fit the model (another bias, a missing column, labels of the opposite meaning) are an
-    error at once; see ``scoring.model``. ``training`` names the training data of a kernel's model if they are no longer
-    where run.json says.
+    predictions (by default those that were ids in training). Data that do not fit the model (another bias, a missing
+    column, labels of the opposite meaning) are an error at once; see ``scoring.model``. ``training`` names the training
+    data of a kernel's model if they are no longer where run.json says.
     """
     if isinstance(source, RunOf | StepView | ClassesStep):
         model = any_model_of(source, None, listen, training)
@@ -109,13 +109,13 @@ def rows_for(
     spec: IngestSpec,
     listen: Listener = silent,
     given: Collection[str] | None = None,
-    ids: Sequence[str] = (),
+    ids: Sequence[str] | None = None,
 ) -> Dataset | RowsToScore:
     """Open DATA to be scored: a shard directory as the data set it is, files as the model needs them.
 
-    Columns ``ids`` of files are kept beside the scores.
+    Columns ``ids`` of files are kept beside the scores; by default those that were ids in training.
     """
-    refuse_ids_of_shards(path, ids)
+    refuse_ids_of_shards(path, ids or ())
     if is_shards(path):
         return open_dataset(path, spec, listen, given)
     return RowsToScore(model, path, spec, listen, ids)

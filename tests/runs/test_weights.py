@@ -19,6 +19,8 @@ from pipeline.use.export import export
 from tests.formats import Table, write_npz
 from tests.trained import Trained, command, shards_of, sparse_rows, trained
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory) -> Trained:

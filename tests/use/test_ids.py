@@ -27,6 +27,7 @@ from pipeline.scoring.rows_to_score import RowsToScore
 from tests.formats import write_csv, write_svmlight
 from tests.trained import command, sparse_rows
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
 TABLE = sparse_rows()
 FEATURES = {f"f{j}": TABLE.x[:, j].tolist() for j in range(12)}
 DAY = datetime.date(2026, 11, 17)

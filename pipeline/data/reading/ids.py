@@ -13,12 +13,22 @@ import pyarrow as pa
 
 from pipeline.data.reading.base import Source
 from pipeline.data.reading.csv import CsvSource
-from pipeline.data.reading.files import open_binary
-from pipeline.data.reading.layout import SHOWN
-from pipeline.data.reading.parquet import ParquetSource, open_parquet
+from pipeline.data.reading.layout import SHOWN, listed
+from pipeline.data.reading.parquet import ParquetSource
 from pipeline.errors import DataError
+from pipeline.events import Listener, Note
 
 BATCH = 1 << 16  # rows
+
+
+def usual_ids(sources: Sequence[Source], names: Sequence[str], path: str, listen: Listener) -> tuple[str, ...]:
+    """Return those of the columns that are ids by the file of columns, and that all files have; a line names others."""
+    tables = all(isinstance(source, CsvSource | ParquetSource) for source in sources)
+    there = {name for name in names if tables and all(name in source.types for source in sources)}  # type: ignore[attr-defined]
+    missing = [name for name in names if name not in there]
+    if missing:
+        listen(Note(f"{path}: has no column {listed(missing)}, an id in training; the output is without it"))
+    return tuple(name for name in names if name in there)
 
 
 class IdColumns:
@@ -74,20 +84,15 @@ class IdColumns:
 
 def _schema(source: Source, names: list[str]) -> pa.Schema:
     """Return the fields of the columns in a file, or the error that one is not there."""
-    if isinstance(source, CsvSource):
-        there = pa.schema([(name, pa.string()) for name in source.names])
-    elif isinstance(source, ParquetSource):
-        with open_binary(source.path) as stream:
-            there = source.table.partitions.schema(open_parquet(stream, source.path).schema_arrow)
-    else:
+    if not isinstance(source, CsvSource | ParquetSource):
         problem = f"{source.format} files have no columns with names, and so no ids"
         raise DataError(f"{problem}; leave --id out, or write the rows as CSV or Parquet", path=source.path)
-    fields = []
+    fields, there = [], list(source.types)
     for name in names:
-        if name not in there.names:
-            shown = ", ".join(there.names[:SHOWN]) + (", ..." if len(there.names) > SHOWN else "")
+        if name not in there:
+            shown = ", ".join(there[:SHOWN]) + (", ..." if len(there) > SHOWN else "")
             raise DataError(f"no column '{name}' for --id; there are {shown}", path=source.path)
-        kind = there.field(name).type
+        kind = pa.string() if isinstance(source, CsvSource) else source.types[name]
         if pa.types.is_nested(kind):
             raise DataError(f"column '{name}' is {kind}; an id is one value: convert it", path=source.path)
         fields.append(pa.field(name, kind))
