@@ -17,7 +17,7 @@ from pipeline.cli.options import (
     scheduler_option,
     workers_option,
 )
-from pipeline.cli.path import opened, reading_of, show_run, trained, training_options
+from pipeline.cli.path import opened, reading_like, show_run, trained, training_options
 from pipeline.cli.progress import progress
 from pipeline.errors import RunError
 from pipeline.spec import RULES
@@ -105,8 +105,8 @@ def screen_command(
     options["ignore"] = tuple(dict.fromkeys([*options["ignore"], *aside]))
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
         usual = step.data.encoding.ids if step.data.encoding is not None else ()
-        ids = open_ids(data, reading_of(options), options["ids"], usual, listen)
-        source = opened(data, options, listen, like=step.header.data)
+        ids = open_ids(data, reading_like(options, step.data), options["ids"], usual, listen)
+        source = opened(data, options, listen, like=step.data)
         source.expect_two_classes("screening")
         found = screening(engine, source, step, c, rule, options["memory"])
         counts = screen_to(out, found, ids)

@@ -39,7 +39,8 @@ def weights_command(run: str, top: int | None, c: float | None, name: str | None
     """Show the largest weights of a linear model of RUN, by the names of the features.
 
     A positive weight speaks for the positive class, or for the class that it stands at. The weight of the bias column
-    stands apart, at the end. Features without names are counted as svmlight text counted them. Without --c the step
+    stands apart, at the end. A hashed feature has the names that are known to be in its bucket, and says if they
+    collide; a minus before one means that it counts with the opposite sign. Features without names are counted as svmlight text counted them. Without --c the step
     with the best score counts.
     """
     from pipeline.runs.classes import ClassesRun
@@ -66,9 +67,7 @@ def _show(run: str, found: TopWeights) -> None:
     how = f"{found.nonzero:,} of {counted(found.features, 'weight')} are not 0"
     say(f"{run}: step {found.step} (C = {found.c:.6g}), {how}")
     say(f"+ speaks for {found.positive}, - for {found.negative}")
-    rows = [(f"{each.weight:+.4g}", _short(each.name)) for each in found.largest]
-    rows += [] if found.bias is None else [(f"{found.bias.weight:+.4g}", "(bias)")]
-    table(("weight", "feature"), rows, right=(0,))
+    table(("weight", "feature"), _cells(found), right=(0,))
 
 
 def _show_classes(run: str, several: dict[str, TopWeights]) -> None:
@@ -76,13 +75,20 @@ def _show_classes(run: str, several: dict[str, TopWeights]) -> None:
     say(f"{run}: step {first.step} (C = {first.c:.6g}), + speaks for the class, - for the rest")
     rows = []
     for name, found in list(several.items())[:CLASSES_SHOWN]:
-        cells = [(f"{each.weight:+.4g}", _short(each.name)) for each in found.largest]
-        cells += [] if found.bias is None else [(f"{found.bias.weight:+.4g}", "(bias)")]
-        cells = cells or [("", "all weights are 0")]
+        cells = _cells(found) or [("", "all weights are 0")]
         rows += [("" if k else _short(name, 10), *cell) for k, cell in enumerate(cells)]
     table(("class", "weight", "feature"), rows, right=(1,))
     if len(several) > CLASSES_SHOWN:
         say(f"and {len(several) - CLASSES_SHOWN:,} more classes; name one with --class")
+
+
+def _cells(found: TopWeights) -> list[tuple[str, str]]:
+    """Return weights and names, those that share a bucket marked, and the bias at the end."""
+    cells = []
+    for each in found.largest:
+        mark = " (collide)" if each.colliding else ""
+        cells.append((f"{each.weight:+.4g}", _short(each.name, LONGEST - len(mark)) + mark))
+    return cells if found.bias is None else [*cells, (f"{found.bias.weight:+.4g}", "(bias)")]
 
 
 def _short(name: str, longest: int = LONGEST) -> str:
