@@ -40,8 +40,8 @@ def weights_command(run: str, top: int | None, c: float | None, name: str | None
 
     A positive weight speaks for the positive class, or for the class that it stands at. The weight of the bias column
     stands apart, at the end. A hashed feature has the names that are known to be in its bucket, and says if they
-    collide; a minus before one means that it counts with the opposite sign. Features without names are counted as svmlight text counted them. Without --c the step
-    with the best score counts.
+    collide; a minus before one means that it counts with the opposite sign. Features without names are counted as
+    svmlight text counted them. Without --c the step with the best score counts.
     """
     from pipeline.runs.classes import ClassesRun
     from pipeline.runs.directory import open_run
