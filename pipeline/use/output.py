@@ -1,7 +1,8 @@
 """A table that is written as it is made: Parquet or CSV by the name of the file, all at once at the end.
 
 Row groups have the same number of rows whatever the pieces are that arrive, so the bytes of a file depend on its rows
-alone. In CSV text is quoted, a null is empty, and numbers have as many digits as tell them apart.
+alone; they wait in memory, and have fewer rows where there are columns of any length. In CSV text is quoted, a null is
+empty, and numbers have as many digits as tell them apart.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow as pa
 from pipeline.errors import OutputError
 from pipeline.files import replacing
 
+LONG = 1 << 16  # rows in a row group: texts of a kilobyte are 64 MB
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 
 
@@ -27,16 +29,16 @@ def check_name(out: str | Path) -> None:
 
 
 @contextmanager
-def table_to(out: str | Path, schema: pa.Schema, group: int) -> Iterator[Callable[[pa.Table], None]]:
+def table_to(out: str | Path, schema: pa.Schema, group: int, ids: bool = False) -> Iterator[Callable[[pa.Table], None]]:
     """Yield a function that takes the next rows of a table; the file ``out`` is there, whole, at the end.
 
-    Row groups of Parquet have ``group`` rows.
+    Row groups of Parquet have ``group`` rows, or ``LONG`` where columns of the user's are among them (``ids``).
     """
     check_name(out)
     with replacing(Path(out)) as stream, ExitStack() as opened:
         parquet = str(out).lower().endswith(PARQUET)
         writer = opened.enter_context((_parquet if parquet else _csv)(stream, schema, str(out), opened))
-        groups = _Groups(schema, group, writer.write_table)
+        groups = _Groups(schema, min(group, LONG) if ids else group, writer.write_table)
         yield groups.take
         groups.write(groups.rows)
 

@@ -35,7 +35,7 @@ from pipeline.scoring.watch import Watch
 from pipeline.use.label_values import label_values
 from pipeline.use.output import table_to
 from pipeline.use.predict_classes import PredictedClasses, predict_classes
-from pipeline.use.predictions import Judged, Parts, progress_of, schema_of
+from pipeline.use.predictions import Judged, Parts, has_ids, progress_of, schema_of
 from pipeline.use.tables import numbers
 
 GROUP = 1 << 20  # rows: Parquet's row groups
@@ -139,7 +139,7 @@ def write_predictions(
     likely = ["probability"] if calibration is not None else []
     schema = schema_of(data, ["score"], names.type, likely)
     rows = 0
-    with table_to(out, schema, GROUP) as write:
+    with table_to(out, schema, GROUP, has_ids(data)) as write:
         for part in predicted(engine, model, data, listen, watch):
             label = names.take(numbers((part.score > 0).view(np.int8)))
             truth = names.take(numbers((part.sign > 0).view(np.int8), part.sign != 0))

@@ -27,7 +27,7 @@ from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.scoring.watch import Watch
 from pipeline.use.label_values import label_values
 from pipeline.use.output import table_to
-from pipeline.use.predictions import Judged, Parts, progress_of, schema_of
+from pipeline.use.predictions import Judged, Parts, has_ids, progress_of, schema_of
 from pipeline.use.tables import numbers
 
 CELLS = 1 << 22  # scores in a row group of Parquet: 32 MB
@@ -92,7 +92,7 @@ def write_class_predictions(
     likely = [f"probability_{name}" for name in model.classes if calibration is not None]
     schema = schema_of(data, [f"score_{name}" for name in model.classes], names.type, likely)
     rows = 0
-    with table_to(out, schema, max(1, CELLS // len(model.classes))) as write:
+    with table_to(out, schema, max(1, CELLS // len(model.classes)), has_ids(data)) as write:
         for part in predict_classes(engine, model, data, listen, watch):
             said, known = said_codes(part.scores), part.codes != UNKNOWN
             label, truth = names.take(numbers(said)), names.take(numbers(np.maximum(part.codes, 0), known))

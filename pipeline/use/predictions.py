@@ -72,6 +72,11 @@ def progress_of(data: Dataset | RowsToScore, rows: int) -> Progress:
     return Progress("predict", rows, done, data.bytes)
 
 
+def has_ids(data: Dataset | RowsToScore) -> bool:
+    """Whether columns of the data go with the predictions."""
+    return isinstance(data, RowsToScore) and bool(data.ids)
+
+
 def schema_of(
     data: Dataset | RowsToScore, scores: Sequence[str], label: pa.DataType, likely: Sequence[str]
 ) -> pa.Schema:
@@ -89,5 +94,6 @@ def with_ids(own: pa.Schema, ids: IdColumns | None) -> pa.Schema:
         return own
     for name in ids.names:
         if name in own.names:
-            raise DataError(f"--id {name}: the output has a column '{name}' of its own; rename yours", path=ids.path)
+            problem = f"the output has a column '{name}' of its own beside the id of that name"
+            raise DataError(f"{problem}; rename yours, or name other columns with --id", path=ids.path)
     return pa.schema([*ids.schema, *own])

@@ -87,7 +87,7 @@ def screen_to(out: str | Path, found: Screening, ids: IdColumns | None = None) -
     """Write verdict, lower and upper of every row to a file, ids first; return how many rows have which verdict."""
     counts = dict.fromkeys((KEEP, ZERO, UPPER), 0)
     schema = with_ids(SCHEMA, ids)
-    with table_to(out, schema, GROUP) as write:
+    with table_to(out, schema, GROUP, ids is not None) as write:
         for part in found.parts():
             found.state.verdicts[sum(counts.values()) :][: part.verdicts.size] = part.verdicts
             columns = [] if ids is None else ids.take(part.verdicts.size).columns

@@ -133,7 +133,7 @@ def test_several_files_and_their_folders(capsys, home, tmp_path):
         ("rows.parquet", ["--id", "key", "--id", "key"], "--id key stands twice"),
         ("rows.svm", ["--id", "key"], "svmlight files have no columns with names, and so no ids; leave --id out"),
         ("shards", ["--id", "key"], "is a shard directory, which keeps no column 'key'; name the files instead"),
-        ("score.parquet", ["--id", "score"], "the output has a column 'score' of its own; rename yours"),
+        ("score.parquet", ["--id", "score"], "the output has a column 'score' of its own beside the id"),
     ],
 )
 @pytest.mark.parametrize("verb", ["predict", "screen"])

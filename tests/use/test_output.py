@@ -44,6 +44,14 @@ def test_row_groups(tmp_path):
     assert pq.read_table(tmp_path / "t.parquet") == TABLE
 
 
+def test_row_groups_have_fewer_rows_where_columns_may_be_long(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeline.use.output.LONG", 4)
+    with table_to(tmp_path / "t.parquet", TABLE.schema, 6, ids=True) as take:
+        take(TABLE)
+    found = pq.ParquetFile(tmp_path / "t.parquet").metadata
+    assert [found.row_group(k).num_rows for k in range(found.num_row_groups)] == [4] * 5
+
+
 def test_csv_is_what_others_read(tmp_path):
     write(tmp_path / "t.csv", [7])
     with gzip.open(tmp_path / "u.csv.gz", "wb") as packed:
