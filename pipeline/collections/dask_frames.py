@@ -1,0 +1,36 @@
+"""Dask frames as partitions: each is a pandas frame on its worker, read as any other frame is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.collections.dask_arrays import aligned
+from pipeline.collections.partitioned import Partitioned
+from pipeline.collections.tables import TableReader, arrow_table, reader_of
+from pipeline.data.reading.base import ReadOptions
+from pipeline.errors import DataError
+
+NAME = "the Dask frame"
+
+
+def partitions_of_frame(frame: Any, y: Any, weight: Any, options: ReadOptions) -> Partitioned:
+    """Return the partitions of a Dask frame; without ``y`` the labels are its column ``options.label_column``."""
+    reader = frame_reader(frame, options, y is not None, weight is not None)
+    lengths = (math.nan,) * frame.npartitions
+    given = (aligned(values, lengths, what) for values, what in ((y, "y"), (weight, "sample_weight")))
+    return Partitioned(NAME, tuple(frame.to_delayed()), *given, reader, reader.layout.group)
+
+
+def frame_reader(frame: Any, options: ReadOptions, y: bool, weight: bool) -> TableReader:
+    """Return what reads the partitions of a Dask frame, by what is known of its columns before anything is computed."""
+    if not hasattr(frame, "columns") or getattr(frame, "ndim", 2) != 2:
+        raise DataError(f"is a {type(frame).__name__}; rows are those of a frame: pass s.to_frame()", path=NAME)
+    return reader_of(schema_of(frame), NAME, options, y, weight)
+
+
+def schema_of(frame: Any) -> pa.Schema:
+    """Return the Arrow schema that partitions should have, from Dask's own example of one."""
+    return arrow_table(frame._meta_nonempty, NAME).schema
