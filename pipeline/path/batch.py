@@ -28,6 +28,7 @@ from pipeline.events import Event, Listener, Note, StepProgress, silent
 from pipeline.path.path import run_path
 from pipeline.path.spaces import make_space, projected
 from pipeline.runs.directory import Run, StepView
+from pipeline.runs.memory import Place
 from pipeline.spec import PathSpec
 from pipeline.working.held import ROW_BYTES, entry_bytes
 from pipeline.working.state import collect
@@ -47,7 +48,7 @@ class Problem:
 
     data: Dataset
     spec: PathSpec
-    out: Path
+    out: Place
     validation: Dataset | None = None
     references: Sequence[StepView] = ()
     name: str = ""

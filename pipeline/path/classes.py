@@ -35,6 +35,7 @@ from pipeline.runs.classes import ClassesRun, ClassesStep, open_classes
 from pipeline.runs.classes_writer import ClassesWriter, writing_classes
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import FOLDS, Run, StepView
+from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import Scores
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.linear_model import trained_on
@@ -47,7 +48,7 @@ def train_classes(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    out: Path,
+    out: Place,
     validation: Dataset | None = None,
     listen: Listener = silent,
     references: Sequence[ClassesStep] = (),
@@ -86,7 +87,7 @@ def train_classes(
             path.finish(runs[k * count : (k + 1) * count], validation if path is main else None, meter)
         if spec.cv:
             _cross_validated(main.writer, [path.writer.header.scores or [] for path in paths[1:]])
-    found = open_classes(Path(out).resolve())
+    found = open_classes(out if isinstance(out, MemoryPlace) else out.resolve())
     _mention_what_is_not_defined(found, listen)
     return found
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.budget import default_budget
 from pipeline.data.dataset import Dataset
+from pipeline.data.in_memory import ARRAYS
 from pipeline.data.inputs import open_dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
@@ -24,6 +25,7 @@ from pipeline.path.path import run_path
 from pipeline.path.tune import tune_run
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.directory import Run, StepView, stored_spec
+from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.sizes import bytes_of
 from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 
@@ -125,7 +127,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     )
     with Engine(scheduler, workers, solve_on) as engine:
         settled = shape.settled(spec, engine, source)
-        return _kept(here, lambda folder: train_run(engine, source, settled, folder, judge, listen, references))
+        return kept(here, source, lambda out: train_run(engine, source, settled, out, judge, listen, references))
 
 
 def tune(  # noqa: PLR0913 - all but one are keywords
@@ -194,13 +196,15 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     )
     with Engine(scheduler, workers, solve_on) as engine:
         specs = [shape.settled(spec, engine, source) for shape in shapes]
-        return _kept(here, lambda folder: tune_run(engine, source, specs, folder, listen, select, calibration, c_max))
+        return kept(here, source, lambda out: tune_run(engine, source, specs, out, listen, select, calibration, c_max))
 
 
-def _kept(out: Path | None, train: Callable[[Path], Run | ClassesRun]) -> Run | ClassesRun:
-    """Train into ``out``; without one into a folder that lives as long as any step of the run."""
+def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | ClassesRun]) -> Run | ClassesRun:
+    """Train into ``out``; without one, arrays in memory, files into a folder that lives as long as any step."""
     if out is not None:
         return train(out)
+    if data.kind == ARRAYS:
+        return train(MemoryPlace())
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-"))
     try:
         run = train(folder)
@@ -227,7 +231,7 @@ def train_run(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    out: Path,
+    out: Place,
     validation: Dataset | None = None,
     listen: Listener = silent,
     references: Sequence[AnyStep] = (),
@@ -242,7 +246,7 @@ def train_two(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    out: Path,
+    out: Place,
     validation: Dataset | None = None,
     listen: Listener = silent,
     references: Sequence[AnyStep] = (),

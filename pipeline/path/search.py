@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pipeline.data.dataset import Dataset
@@ -23,6 +22,7 @@ from pipeline.path.curve import Curve, coarse_grid, fine_grid
 from pipeline.path.path import run_path
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import Run, stored_spec
+from pipeline.runs.memory import Place
 from pipeline.spec import PathSpec
 
 FIRST = 10.0  # times C_min, where all rows but a few are at their bound
@@ -33,7 +33,7 @@ AT_A_TIME = 3  # of the coarse C, where several classes are trained before they 
 class Search:
     """Trains folds, or one run with a hold-out, at C that are worth a try."""
 
-    def __init__(self, engine: Engine, data: Dataset, spec: PathSpec, folder: Path, listen: Listener) -> None:
+    def __init__(self, engine: Engine, data: Dataset, spec: PathSpec, folder: Place, listen: Listener) -> None:
         self.engine, self.data, self.spec, self.folder, self.listen = engine, data, spec, folder, listen
         self.folds: list[list[Run | ClassesRun]] = [[] for _ in range(spec.cv or 1)]
 
@@ -122,7 +122,7 @@ def first_c(engine: Engine, data: Dataset, spec: PathSpec) -> float:
 
 
 def train_any(
-    engine: Engine, data: Dataset, spec: PathSpec, out: Path, listen: Listener, near: Sequence[Any]
+    engine: Engine, data: Dataset, spec: PathSpec, out: Place, listen: Listener, near: Sequence[Any]
 ) -> Run | ClassesRun:
     """Train two classes, or several, from models that are near."""
     train: Any = train_classes if data.classes else run_path

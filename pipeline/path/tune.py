@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from pipeline.engine.engine import Engine
 from pipeline.engine.together import Partner, Together
 from pipeline.errors import SpecError
 from pipeline.events import Event, Listener, StepProgress, silent
-from pipeline.files import write_json
 from pipeline.maths.calibration import Calibration, fit_calibration
 from pipeline.path.class_judge import split_rows
 from pipeline.path.class_weights import settled_for_two
@@ -35,8 +33,10 @@ from pipeline.path.curve import AROUND, Curve
 from pipeline.path.folds import check_folds
 from pipeline.path.search import Search, train_any
 from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.directory import HEADER, SEARCH, Run, StepView, open_run
-from pipeline.runs.writer import alone_in
+from pipeline.runs.classes_writer import rewritten_classes
+from pipeline.runs.directory import SEARCH, Run, StepView
+from pipeline.runs.memory import Place
+from pipeline.runs.writer import rewritten
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import any_model_of
 from pipeline.spec import PathSpec
@@ -49,7 +49,7 @@ def tune_run(
     engine: Engine,
     data: Dataset,
     specs: Sequence[PathSpec],
-    out: Path,
+    out: Place,
     listen: Listener = silent,
     choose: str = "best",
     calibration: str | None = "sigmoid",
@@ -89,18 +89,11 @@ def _told(run: Run | ClassesRun, curve: Curve, calibration: Any) -> Run | Classe
     """Write what was found into run.json."""
     several = isinstance(calibration, tuple)
     told = [each.to_json() for each in calibration] if several else calibration and calibration.to_json()
-    header = run.header.changed(
-        cv_c=list(curve.cs),
-        cv_scores=curve.means,
-        cv_se=curve.errors,
-        c_best=curve.c_best,
-        c_1se=curve.c_1se,
-        calibration=told,
-    )
-    if header != run.header:
-        with alone_in(run.path):
-            write_json(run.path / HEADER, header.to_json())
-    return open_run(run.path)
+    found = {"cv_c": list(curve.cs), "cv_scores": curve.means, "cv_se": curve.errors, "calibration": told}
+    found |= {"c_best": curve.c_best, "c_1se": curve.c_1se}
+    if isinstance(run, Run):
+        return rewritten(run, run.header.changed(**found))
+    return rewritten_classes(run, run.header.changed(**found))
 
 
 def _calibrated(
