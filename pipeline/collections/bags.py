@@ -73,8 +73,8 @@ def partitions_of_bag(bag: Any, y: Any, weight: Any, hasher: Any, label: str) ->
     """Return the partitions of a bag."""
     reader = bag_reader(hasher, label)
     lengths = (math.nan,) * bag.npartitions
-    given = (aligned(values, lengths, what) for values, what in ((y, "y"), (weight, "sample_weight")))
-    return Partitioned(NAME, tuple(bag.to_delayed()), *given, reader)
+    labels, weights = aligned(y, lengths, "y"), aligned(weight, lengths, "sample_weight")
+    return Partitioned(NAME, tuple(bag.to_delayed()), labels, weights, reader)
 
 
 def bag_reader(hasher: Any, label: str, unlabelled: bool = False) -> HashReader:

@@ -8,6 +8,7 @@ their lengths compared where they are computed.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,8 @@ def partitions_of_array(x: Any, y: Any, weight: Any) -> Partitioned:
     """Return the row blocks of a Dask array with their labels and weights."""
     reader = array_reader(x)
     lengths = x.chunks[0]
-    given = (aligned(values, lengths, what) for values, what in ((y, "y"), (weight, "sample_weight")))
-    return Partitioned(NAME, tuple(x.to_delayed().reshape(-1)), *given, reader)
+    labels, weights = aligned(y, lengths, "y"), aligned(weight, lengths, "sample_weight")
+    return Partitioned(NAME, tuple(x.to_delayed().reshape(-1)), labels, weights, reader)
 
 
 def array_reader(x: Any, unlabelled: bool = False) -> MatrixReader:
@@ -80,7 +81,7 @@ def _in_memory(values: Any, lengths: Lengths, what: str) -> tuple[Any, ...]:
     if len(column) != rows:
         raise DataError(f"{len(column):,} values for {rows:,} rows; give one a row", path=what)
     ends = np.cumsum([0, *lengths]).astype(int).tolist()
-    return tuple(column.slice(start, stop - start) for start, stop in zip(ends, ends[1:], strict=False))
+    return tuple(column.slice(start, stop - start) for start, stop in pairwise(ends))
 
 
 def _known(lengths: Lengths) -> bool:

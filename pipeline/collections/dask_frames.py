@@ -20,8 +20,8 @@ def partitions_of_frame(frame: Any, y: Any, weight: Any, options: ReadOptions) -
     """Return the partitions of a Dask frame; without ``y`` the labels are its column ``options.label_column``."""
     reader = frame_reader(frame, options, y is not None, weight is not None)
     lengths = (math.nan,) * frame.npartitions
-    given = (aligned(values, lengths, what) for values, what in ((y, "y"), (weight, "sample_weight")))
-    return Partitioned(NAME, tuple(frame.to_delayed()), *given, reader, reader.layout.group)
+    labels, weights = aligned(y, lengths, "y"), aligned(weight, lengths, "sample_weight")
+    return Partitioned(NAME, tuple(frame.to_delayed()), labels, weights, reader, reader.layout.group)
 
 
 def frame_reader(frame: Any, options: ReadOptions, y: bool, weight: bool) -> TableReader:

@@ -110,5 +110,7 @@ def _explained(error: Exception) -> str:
     if isinstance(error, ImportError):
         return f"a worker cannot import what it needs ({said}); install the same packages there as here"
     if kind in ("CancelledError", "FutureCancelledError", "CommClosedError"):
-        return f"the cluster lost what was being computed ({said or kind}); persist the collection again, and call again"
+        return (
+            f"the cluster lost what was being computed ({said or kind}); persist the collection again, and call again"
+        )
     return f"the collection cannot be computed ({kind}: {said}); see that its compute() works"

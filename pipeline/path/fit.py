@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from pipeline.data.inputs import open_dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Listener, silent
-from pipeline.files import local, remove_folder
+from pipeline.files import Temporary, local, remove_folder
 from pipeline.path.class_weights import settled_for_two
 from pipeline.path.classes import train_classes
 from pipeline.path.folds import cross_validate
@@ -211,20 +209,7 @@ def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | Classes
     except BaseException:
         remove_folder(folder)
         raise
-    return run.kept_by(_Temporary(folder))
-
-
-class _Temporary:
-    """Removes a folder once nobody holds this any more; a copy of a step holds the same, one from a pickle nothing."""
-
-    def __init__(self, folder: Path) -> None:
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-
-    def __deepcopy__(self, known: dict[int, Any]) -> _Temporary:
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(None), ()
+    return run.kept_by(Temporary(folder))
 
 
 def train_run(

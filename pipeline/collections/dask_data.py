@@ -1,0 +1,75 @@
+"""A Dask collection as a data set: what it consists of, where its shards go, and how long they stay."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pipeline.collections.bags import partitions_of_bag
+from pipeline.collections.dask_arrays import partitions_of_array
+from pipeline.collections.dask_frames import partitions_of_frame
+from pipeline.collections.kinds import DASK_ARRAY, DASK_FRAME
+from pipeline.collections.partitioned import Partitioned
+from pipeline.collections.writing import write_collection
+from pipeline.data.dataset import Dataset, open_shards
+from pipeline.data.ingest.ingest import IngestSpec
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.shards.manifest import MANIFEST
+from pipeline.engine.engine import Engine
+from pipeline.errors import DataError, DatasetError, SpecError
+from pipeline.events import Listener, silent
+from pipeline.files import Temporary, remove_folder
+
+
+@dataclass(frozen=True)
+class DaskData:
+    """A collection of a ``kind`` (``kinds``), with labels and weights where they are given apart."""
+
+    x: Any
+    kind: str
+    y: Any = None
+    weight: Any = None
+    hasher: Any = None
+
+    def partitions(self, options: ReadOptions) -> Partitioned:
+        """Return its partitions, or say in one line what they lack."""
+        if self.kind == DASK_FRAME:
+            self._refuse_hasher()
+            return partitions_of_frame(self.x, self.y, self.weight, options)
+        columns = (options.weight_column, options.group_column, options.ignore)
+        if columns != (ReadOptions.weight_column, ReadOptions.group_column, ReadOptions.ignore):
+            raise SpecError(
+                f"weight, group and ignore name columns of a frame, and a {self.kind} has none; leave them out"
+            )
+        if self.kind == DASK_ARRAY:
+            self._refuse_hasher()
+            if self.y is None:
+                raise DataError("an array has no labels in it; give them as y", path="the Dask array")
+            return partitions_of_array(self.x, self.y, self.weight)
+        return partitions_of_bag(self.x, self.y, self.weight, self.hasher, options.label_column)
+
+    def _refuse_hasher(self) -> None:
+        if self.hasher is not None:
+            raise SpecError(f"a hasher is for bags, and this is a {self.kind}; leave it out")
+
+
+def dataset_of_dask(
+    data: DaskData, spec: IngestSpec, out: str | Path | None, engine: Engine, listen: Listener = silent
+) -> Dataset:
+    """Write a collection to shards in ``out``, or in a folder that goes with the data set, and open them."""
+    source = data.partitions(spec.reading)
+    if out is not None:
+        if (Path(out) / MANIFEST).exists():
+            cure = "train on it by its path, or choose another folder"
+            raise DatasetError(f"{out}: a data set is there already; {cure}")
+        write_collection(source, Path(out), spec, engine, listen)
+        return open_shards(out)
+    folder = Path(tempfile.mkdtemp(prefix="svmsieve-"))
+    try:
+        write_collection(source, folder / "shards", spec, engine, listen)
+        return replace(open_shards(folder / "shards"), keeper=Temporary(folder))
+    except BaseException:
+        remove_folder(folder)
+        raise

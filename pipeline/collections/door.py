@@ -1,0 +1,136 @@
+"""The door for whatever a user calls data: a path, arrays and frames in memory, Dask collections.
+
+Arrays and frames become a data set in memory. A Dask collection is never brought into memory: every partition becomes
+shards where it is computed (``writing``), in a folder that all workers see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.collections.kinds import DATASET, FRAMES, PATH, is_dask, kind_of
+from pipeline.collections.matrices import MatrixReader, checked
+from pipeline.collections.memory import dataset_in_memory
+from pipeline.collections.part import Part
+from pipeline.collections.tables import arrow_table, reader_of
+from pipeline.data.dataset import Dataset
+from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES
+from pipeline.data.ingest.ingest import IngestSpec, check_bias
+from pipeline.data.inputs import open_dataset
+from pipeline.data.reading.base import ReadOptions
+from pipeline.engine.engine import Engine
+from pipeline.errors import DataError, SpecError
+from pipeline.events import Listener, silent
+
+
+def dataset_of(  # noqa: PLR0913 - all but two are keywords
+    data: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    label: str | None = None,
+    weight: str | None = None,
+    group: str | None = None,
+    ignore: Sequence[str] = (),
+    positive: Any = None,
+    bias: float = 0.0,
+    hasher: Any = None,
+    rows_per_shard: int | None = None,
+    shard_size: int = DEFAULT_SHARD_BYTES,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    scheduler: str = "threads",
+    listen: Listener = silent,
+) -> Dataset:
+    """Return data of any kind as a data set to train on.
+
+    Parameters
+    ----------
+    data : path, Dataset, array, frame or Dask collection
+        NumPy, SciPy sparse, pandas, polars, pyarrow; a Dask array (dense or of CSR blocks), frame, or bag of dicts; what
+        ``open_dataset`` opens; a data set stays as it is.
+    y : array, series or Dask collection, optional
+        The labels, one a row: numbers, text, booleans or categories, of two classes or several.
+    sample_weight : array, series or Dask collection, optional
+        The costs of the rows.
+    label, weight, group : str, optional
+        The columns of a frame that hold the labels (if there is no y; by default "label"), the costs ("weight", if
+        there is such a column) and the groups. Of a bag of dicts, ``label`` is the key of the labels.
+    ignore : sequence of str
+        Columns of a frame that are no features.
+    positive : label, optional
+        The class that is +1; all others are -1.
+    bias : float
+        The value of a constant feature; 0 means none.
+    hasher : object with n_features and transform, optional
+        Turns the dicts of a bag into rows: scikit-learn's FeatureHasher.
+    rows_per_shard, shard_size : int
+        The most rows, or about how many bytes, a shard gets.
+    out : path, optional
+        The shard directory that a Dask collection is written to: on a cluster, on a file system that all workers share.
+        By default a temporary one that lives as long as the data set.
+    engine, scheduler : Engine or str
+        Where a Dask collection is computed if Dask has neither a client nor a scheduler in force.
+    listen : callable
+        Is told of progress.
+
+    Returns
+    -------
+    Dataset
+        The rows of a Dask collection in shards, those of arrays and frames in memory.
+    """
+    check_bias(bias)
+    kind = kind_of(data)
+    named = (("label", label), ("weight", weight), ("group", group), ("ignore", tuple(ignore) or None))
+    if kind in (PATH, DATASET):
+        given = (("y", y), ("sample_weight", sample_weight), ("hasher", hasher), ("out", out), *named)
+        _refuse(given, f"applies to arrays and frames, and the data are a {kind}")
+        if kind == DATASET:
+            _refuse((("positive", positive), ("bias", bias or None)), "applies when data are read; this data set was")
+            return data  # type: ignore[no-any-return]
+    options = ReadOptions(
+        label_column=ReadOptions.label_column if label is None else label,
+        weight_column=ReadOptions.weight_column if weight is None else weight,
+        group_column=group,
+        ignore=tuple(ignore),
+    )
+    spec = IngestSpec(options, positive, bias, rows_per_shard, shard_size)
+    if kind == PATH:
+        return open_dataset(data, spec, listen)
+    if y is not None and label is not None:
+        raise SpecError("y and label both say what the labels are; give one of them")
+    if weight is not None and sample_weight is not None:
+        raise SpecError("weight and sample_weight both say what the weights are; give one of them")
+    if is_dask(data):
+        from pipeline.collections.dask_data import DaskData, dataset_of_dask  # noqa: PLC0415 - Dask is slow to import
+
+        asked = DaskData(data, kind, y, sample_weight, hasher)
+        if engine is not None:
+            return dataset_of_dask(asked, spec, out, engine, listen)
+        with Engine(scheduler) as made:
+            return dataset_of_dask(asked, spec, out, made, listen)
+    _refuse((("hasher", hasher), ("out", out)), "applies to Dask collections; arrays and frames are taken as they are")
+    for values, what in ((y, "y"), (sample_weight, "sample_weight")):
+        if is_dask(values):
+            raise DataError(f"is a Dask collection, but the rows are in memory; pass {what}.compute()", path=what)
+    if kind in FRAMES:
+        return _of_frame(data, y, sample_weight, spec)
+    _refuse(named, "names a column, and an array has none; give y and sample_weight")
+    if y is None:
+        raise DataError("an array has no labels in it; give them as y")
+    matrix = checked(data, "the array")
+    return dataset_in_memory(Part(matrix, "the array", y, sample_weight), MatrixReader(matrix.shape[1]), spec)
+
+
+def _refuse(given: Sequence[tuple[str, Any]], why: str) -> None:
+    for name, value in given:
+        if value is not None:
+            raise SpecError(f"{name} {why}; leave it out")
+
+
+def _of_frame(frame: Any, y: Any, sample_weight: Any, spec: IngestSpec) -> Dataset:
+    table = arrow_table(frame, "the frame")
+    reader = reader_of(table.schema, "the frame", spec.reading, y is not None, sample_weight is not None)
+    return dataset_in_memory(Part(table, "the frame", y, sample_weight), reader, spec, reader.layout.group)
