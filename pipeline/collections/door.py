@@ -49,8 +49,8 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
     Parameters
     ----------
     data : path, Dataset, array, frame or Dask collection
-        NumPy, SciPy sparse, pandas, polars, pyarrow; a Dask array (dense or of CSR blocks), frame, or bag of dicts; what
-        ``open_dataset`` opens; a data set stays as it is.
+        NumPy, SciPy sparse, pandas, polars, pyarrow; a Dask array (dense or of CSR blocks), frame, or bag of dicts;
+        what ``open_dataset`` opens; a data set stays as it is.
     y : array, series or Dask collection, optional
         The labels, one a row: numbers, text, booleans or categories, of two classes or several.
     sample_weight : array, series or Dask collection, optional
@@ -89,7 +89,7 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
         _refuse(given, f"applies to arrays and frames, and the data are a {kind}")
         if kind == DATASET:
             _refuse((("positive", positive), ("bias", bias or None)), "applies when data are read; this data set was")
-            return data  # type: ignore[no-any-return]
+            return data
     options = ReadOptions(
         label_column=ReadOptions.label_column if label is None else label,
         weight_column=ReadOptions.weight_column if weight is None else weight,

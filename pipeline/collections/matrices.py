@@ -63,7 +63,7 @@ def checked(x: Any, where: str) -> Any:
         x = x.data
     if not sp.issparse(x) and hasattr(x, "tocsr"):  # of the package sparse
         x = x.tocsr()
-    matrix = x if sp.issparse(x) else np.asarray(x)
+    matrix: Any = x if sp.issparse(x) else np.asarray(x)
     expect_numbers(matrix.dtype, where)
     expect_two_dimensions(matrix.shape, where)
     return matrix.tocsr() if sp.issparse(matrix) else matrix

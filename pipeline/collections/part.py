@@ -55,7 +55,7 @@ def arrow_of(values: Any, what: str, where: str) -> pa.Array:
     if hasattr(values, "to_arrow"):  # a Series of polars
         return values.to_arrow()
     if isinstance(values, np.ma.MaskedArray):
-        values = values.astype(object).filled(None) if np.ma.is_masked(values) else values.data
+        return pa.array(values.data, mask=np.ma.getmaskarray(values))
     if isinstance(values, np.ndarray) and values.dtype.kind == "f":
         return pa.array(np.asarray(values, np.float64))
     try:
@@ -69,7 +69,7 @@ def arrow_of(values: Any, what: str, where: str) -> pa.Array:
 
 def _column(values: Any, what: str, where: str) -> Any:
     """Return the only column of something that has columns."""
-    shape = getattr(values, "shape", ())
+    shape: tuple[int, ...] = getattr(values, "shape", ())
     if len(shape) != 2 or shape[1] != 1:
         raise DataError(f"{what} have the shape {shape}; give one value a row", path=where)
     if isinstance(values, pa.Table):

@@ -20,6 +20,7 @@ from pipeline.data.reading.layout import Layout, layout_of, listed, refuse_unkno
 from pipeline.errors import DataError
 
 GIVEN_LABEL, GIVEN_WEIGHT = "\0label", "\0weight"
+RULES = ReadRules(base=0)
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,6 @@ class TableReader:
     """Reads tables by their columns' names."""
 
     layout: Layout
-    rules: ReadRules = ReadRules(base=0)
 
     @property
     def n_features(self) -> int:
@@ -49,7 +49,7 @@ class TableReader:
         step = self.layout.batch_rows()
         for start in range(0, table.num_rows, step):
             origin = Origin(part.where, start, columns=self.columns)
-            yield block_of(table.slice(start, step).select(self.layout.names), self.layout, origin, self.rules)
+            yield block_of(table.slice(start, step).select(self.layout.names), self.layout, origin, RULES)
 
 
 def reader_of(schema: pa.Schema, where: str, options: ReadOptions, y: bool, weight: bool) -> TableReader:

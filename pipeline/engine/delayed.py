@@ -27,9 +27,9 @@ Told = Callable[[Any], None]
 
 
 def computed(tasks: Sequence[Any], backend: Backend, told: Told = lambda result: None) -> list[Any]:
-    """Return the results of delayed ``tasks``, which are small, in their order; each is ``told`` as soon as it is there.
+    """Return the results of delayed ``tasks``, which are small, in their order; the first that fails ends it.
 
-    The first task that fails ends it.
+    Each result is ``told`` as soon as it is there.
     """
     try:
         client = _client_in_force() or getattr(backend, "client", None)
