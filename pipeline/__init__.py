@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pipeline.collections.door import dataset_of
     from pipeline.data.dataset import Dataset
     from pipeline.data.ingest.ingest import IngestSpec, ingest
     from pipeline.data.inputs import open_dataset
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Dataset": "pipeline.data.dataset",
+    "dataset_of": "pipeline.collections.door",
     "IngestSpec": "pipeline.data.ingest.ingest",
     "ingest": "pipeline.data.ingest.ingest",
     "open_dataset": "pipeline.data.inputs",
@@ -77,6 +79,7 @@ __all__ = [
     "StepRecord",
     "StepView",
     "cost_sum",
+    "dataset_of",
     "describe",
     "fit_path",
     "gather",

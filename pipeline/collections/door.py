@@ -11,10 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.collections.kinds import DATASET, FRAMES, PATH, is_dask, kind_of
-from pipeline.collections.matrices import MatrixReader, checked
-from pipeline.collections.memory import dataset_in_memory
-from pipeline.collections.part import Part
-from pipeline.collections.tables import arrow_table, reader_of
 from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES
 from pipeline.data.ingest.ingest import IngestSpec, check_bias
@@ -104,7 +100,7 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
     if weight is not None and sample_weight is not None:
         raise SpecError("weight and sample_weight both say what the weights are; give one of them")
     if is_dask(data):
-        from pipeline.collections.dask_data import DaskData, dataset_of_dask  # noqa: PLC0415 - Dask is slow to import
+        from pipeline.collections.dask_data import DaskData, dataset_of_dask  # noqa: PLC0415 - slow to import
 
         asked = DaskData(data, kind, y, sample_weight, hasher)
         if engine is not None:
@@ -115,22 +111,15 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
     for values, what in ((y, "y"), (sample_weight, "sample_weight")):
         if is_dask(values):
             raise DataError(f"is a Dask collection, but the rows are in memory; pass {what}.compute()", path=what)
+    from pipeline.collections.memory import dataset_of_array, dataset_of_frame  # noqa: PLC0415 - as above
+
     if kind in FRAMES:
-        return _of_frame(data, y, sample_weight, spec)
+        return dataset_of_frame(data, y, sample_weight, spec)
     _refuse(named, "names a column, and an array has none; give y and sample_weight")
-    if y is None:
-        raise DataError("an array has no labels in it; give them as y")
-    matrix = checked(data, "the array")
-    return dataset_in_memory(Part(matrix, "the array", y, sample_weight), MatrixReader(matrix.shape[1]), spec)
+    return dataset_of_array(data, y, sample_weight, spec)
 
 
 def _refuse(given: Sequence[tuple[str, Any]], why: str) -> None:
     for name, value in given:
         if value is not None:
             raise SpecError(f"{name} {why}; leave it out")
-
-
-def _of_frame(frame: Any, y: Any, sample_weight: Any, spec: IngestSpec) -> Dataset:
-    table = arrow_table(frame, "the frame")
-    reader = reader_of(table.schema, "the frame", spec.reading, y is not None, sample_weight is not None)
-    return dataset_in_memory(Part(table, "the frame", y, sample_weight), reader, spec, reader.layout.group)

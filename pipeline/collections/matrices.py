@@ -17,9 +17,9 @@ from pipeline.collections.part import Part, costs_of_rows, labels_of_rows
 from pipeline.data.reading.block import LARGEST_FEATURES, Block, Origin, ReadRules, make_block, zero_based
 from pipeline.data.reading.labels import RawLabels
 from pipeline.data.reading.layout import BATCH_CELLS, ROW_CELLS
-from pipeline.data.reading.npz import NONZEROS_AT_A_TIME, ROWS_AT_A_TIME
 from pipeline.errors import DataError
 
+ROWS_AT_A_TIME, NONZEROS_AT_A_TIME = 1 << 16, 1 << 20  # of a sparse matrix: 16 MB as float64 with their indices
 Csr = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 

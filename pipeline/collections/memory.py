@@ -1,17 +1,38 @@
-"""Parts that are in memory anyway, as a data set there: no file, and the digests that the same rows have in shards."""
+"""Arrays and frames that are in memory anyway, as a data set there: no file, and the digests of the rows in shards."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from pipeline.collections.matrices import MatrixReader, checked
 from pipeline.collections.part import Part, Reader
+from pipeline.collections.tables import arrow_table, reader_of
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS, MemoryShard, memory_shard
 from pipeline.data.ingest.assemble import Piece, ShardCutter, join
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.reading.labels import LabelCoder
 from pipeline.data.shards.digest import fingerprint, lanes_of
-from pipeline.errors import NoRowsError
+from pipeline.errors import DataError, NoRowsError
+
+ARRAY, FRAME = "the array", "the frame"  # in errors
+
+
+def dataset_of_array(x: Any, y: Any, sample_weight: Any, spec: IngestSpec) -> Dataset:
+    """Return the rows of a matrix, dense or sparse."""
+    if y is None:
+        raise DataError("an array has no labels in it; give them as y", path=ARRAY)
+    matrix = checked(x, ARRAY)
+    return dataset_in_memory(Part(matrix, ARRAY, y, sample_weight), MatrixReader(matrix.shape[1]), spec)
+
+
+def dataset_of_frame(frame: Any, y: Any, sample_weight: Any, spec: IngestSpec) -> Dataset:
+    """Return the rows of a frame, with its own labels and weights or those given apart."""
+    table = arrow_table(frame, FRAME)
+    reader = reader_of(table.schema, FRAME, spec.reading, y is not None, sample_weight is not None)
+    return dataset_in_memory(Part(table, FRAME, y, sample_weight), reader, spec, reader.layout.group)
 
 
 def dataset_in_memory(part: Part, reader: Reader, spec: IngestSpec, group: str | None = None) -> Dataset:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pipeline.budget import default_budget
+from pipeline.collections.door import dataset_of
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS
-from pipeline.data.inputs import open_dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Listener, silent
@@ -29,11 +30,18 @@ from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 AnyStep = StepView | ClassesStep
 
 
-def fit_path(  # noqa: PLR0913 - all but one are keywords
-    data: Dataset | str | Path,
+def fit_path(  # noqa: PLR0913 - all but two are keywords
+    data: Any,
+    y: Any = None,
     *,
+    sample_weight: Any = None,
+    label: str | None = None,
+    positive: Any = None,
+    bias: float = 0.0,
+    hasher: Any = None,
+    shards: str | Path | None = None,
     out: str | Path | None = None,
-    validation: Dataset | str | Path | None = None,
+    validation: Any = None,
     reference: AnyStep | Sequence[AnyStep] | None = None,
     c_max: float = PathSpec.c_max,
     epsilon: float = PathSpec.epsilon,
@@ -62,10 +70,20 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
 ) -> Run | ClassesRun:
     """Train a certified SVM at every C of the path; where the data have several classes, one for each of them.
 
-    ``data``           a data set, or what ``open_dataset`` opens
+    ``data``           a data set, what ``open_dataset`` opens, NumPy or SciPy arrays, frames of pandas, polars or
+                       pyarrow, or a Dask array, frame or bag, which is written to shards where it is computed, and
+                       never brought here
+    ``y``              the labels, one a row, where arrays and frames do not have them
+    ``sample_weight``  the costs of these rows
+    ``label``          the column of a frame, or the key of a bag's dicts, that has the labels; by default "label"
+    ``positive``       the label that is +1, against all others
+    ``bias``           the value of a constant feature; 0 means none
+    ``hasher``         makes rows of a bag's dicts (scikit-learn's FeatureHasher); ``dataset_of`` has more of these
+    ``shards``         the shard directory that a Dask collection becomes, where all workers see it; without it the
+                       shards live as long as the result
     ``out``            the run directory; a run there that was interrupted is continued. Without it the models live as
                        long as the result or any of its steps
-    ``validation``     data to score every model on
+    ``validation``     data to score every model on; arrays as (x, y)
     ``reference``      a step or several, of any runs, trained on these data or on others: a step starts from the one
                        before, or from one of these if its C is nearer
     ``c_max``          where the path ends
@@ -96,8 +114,8 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     ``listen``         is told what happens: progress, notes, finished steps (``pipeline.events``)
     """
     here = None if out is None else local(out)
-    source = data if isinstance(data, Dataset) else open_dataset(data)
-    judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
+    given = {"y": y, "sample_weight": sample_weight, "label": label, "hasher": hasher, "out": shards}
+    reading = {"positive": positive, "bias": bias}
     budget = budget_for(here) if memory is None else bytes_of(memory)
     references = (reference,) if isinstance(reference, StepView | ClassesStep) else tuple(reference or ())
     shape = asked_kernel(kernel, gamma, references)
@@ -123,13 +141,22 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         **shape.provisional,
     )
     with Engine(scheduler, workers, solve_on) as engine:
+        source = dataset_of(data, **given, **reading, engine=engine, listen=listen)
+        judge = None if validation is None else _judge(validation, reading, engine)
         settled = shape.settled(spec, engine, source)
         return kept(here, source, lambda out: train_run(engine, source, settled, out, judge, listen, references))
 
 
-def tune(  # noqa: PLR0913 - all but one are keywords
-    data: Dataset | str | Path,
+def tune(  # noqa: PLR0913 - all but two are keywords
+    data: Any,
+    y: Any = None,
     *,
+    sample_weight: Any = None,
+    label: str | None = None,
+    positive: Any = None,
+    bias: float = 0.0,
+    hasher: Any = None,
+    shards: str | Path | None = None,
     out: str | Path | None = None,
     cv: int = 5,
     holdout: float = 0.0,
@@ -155,7 +182,7 @@ def tune(  # noqa: PLR0913 - all but one are keywords
 ) -> Run | ClassesRun:
     """Find the C that predicts best, and train a certified SVM at it on all rows.
 
-    ``data``           a data set, or what ``open_dataset`` opens
+    ``data``           a data set, a path, arrays, frames or a Dask collection, with ``y`` and more as in ``fit_path``
     ``out``            the run directory; one that was interrupted goes on. Without it the model lives as the run does
     ``cv``             in how many folds every C is scored: stratified, by what is in the rows, the same tomorrow
     ``holdout``        score on this share of the rows instead, once
@@ -172,7 +199,8 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     ``cv_c``, ``cv_scores``, ``cv_se``, ``c_best``, ``c_1se``, ``calibration``.
     """
     here = None if out is None else local(out)
-    source = data if isinstance(data, Dataset) else open_dataset(data)
+    given = {"y": y, "sample_weight": sample_weight, "label": label, "hasher": hasher, "out": shards}
+    reading = {"positive": positive, "bias": bias}
     listed = [gamma] if gamma is None or isinstance(gamma, str | float | int) else list(gamma)
     shapes = [asked_kernel(kernel, each, ()) for each in listed]
     spec = PathSpec(
@@ -192,14 +220,24 @@ def tune(  # noqa: PLR0913 - all but one are keywords
         **shapes[0].provisional,
     )
     with Engine(scheduler, workers, solve_on) as engine:
+        source = dataset_of(data, **given, **reading, engine=engine, listen=listen)
         specs = [shape.settled(spec, engine, source) for shape in shapes]
         return kept(here, source, lambda out: tune_run(engine, source, specs, out, listen, select, calibration, c_max))
+
+
+def _judge(validation: Any, reading: Mapping[str, Any], engine: Engine) -> Dataset:
+    """Return validation data; a data set stays as it is, arrays come with their labels."""
+    if isinstance(validation, Dataset):
+        return validation
+    x, y = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
+    return dataset_of(x, y, **reading, engine=engine)
 
 
 def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | ClassesRun]) -> Run | ClassesRun:
     """Train into ``out``; without one, arrays in memory, files into a folder that lives as long as any step."""
     if out is not None:
-        return train(out)
+        run = train(out)
+        return run if data.keeper is None else run.kept_by(data.keeper)
     if data.kind == ARRAYS:
         return train(MemoryPlace())
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-"))
@@ -208,7 +246,7 @@ def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | Classes
     except BaseException:
         remove_folder(folder)
         raise
-    return run.kept_by(Temporary(folder))
+    return run.kept_by((Temporary(folder), data.keeper))
 
 
 def train_run(
