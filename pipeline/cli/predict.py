@@ -12,7 +12,7 @@ import click
 from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import Local, given_options, quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.path import opened
-from pipeline.cli.progress import progress, score
+from pipeline.progress import progress, score
 
 EXAMPLES = """
 \b

@@ -9,8 +9,8 @@ import click
 
 from pipeline.cli.options import Local, Size, quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.path import opened, show_run, trained, training_options
-from pipeline.cli.progress import progress
 from pipeline.errors import RunError
+from pipeline.progress import progress
 from pipeline.spec import RULES
 
 if TYPE_CHECKING:

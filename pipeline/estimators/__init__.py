@@ -1,0 +1,7 @@
+"""Certified SVMs as scikit-learn's estimators are: ``SieveSVC``, ``SieveSVCCV`` and ``sieve_svc_path``."""
+
+from __future__ import annotations
+
+from pipeline.estimators.svc import SieveSVC
+
+__all__ = ["SieveSVC"]
