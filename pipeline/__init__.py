@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pipeline.spec import PathSpec
     from pipeline.use.describe import describe
     from pipeline.use.export import load_sklearn
+    from pipeline.use.lazy import lazy_labels, lazy_scores
     from pipeline.use.predict import predict
     from pipeline.use.screen import screen
 
@@ -64,6 +65,8 @@ _HOME = {
     "gather": "pipeline.passes.gather",
     "margins": "pipeline.passes.products",
     "predict": "pipeline.use.predict",
+    "lazy_labels": "pipeline.use.lazy",
+    "lazy_scores": "pipeline.use.lazy",
 }
 
 __all__ = [
@@ -84,6 +87,8 @@ __all__ = [
     "fit_path",
     "gather",
     "ingest",
+    "lazy_labels",
+    "lazy_scores",
     "load_sklearn",
     "margins",
     "open_dataset",

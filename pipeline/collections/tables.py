@@ -20,14 +20,14 @@ from pipeline.data.reading.layout import Layout, layout_of, listed, refuse_unkno
 from pipeline.errors import DataError
 
 GIVEN_LABEL, GIVEN_WEIGHT = "\0label", "\0weight"
-RULES = ReadRules(base=0)
 
 
 @dataclass(frozen=True)
 class TableReader:
-    """Reads tables by their columns' names."""
+    """Reads tables by their columns' names; of rows to be scored (``unlabelled``) no label is asked."""
 
     layout: Layout
+    unlabelled: bool = False
 
     @property
     def n_features(self) -> int:
@@ -46,10 +46,10 @@ class TableReader:
         missing = [name for name in self.layout.names if name not in set(table.column_names)]
         if missing:
             raise DataError(f"no column {listed(missing)}, which other parts have; add it", path=part.where)
-        step = self.layout.batch_rows()
+        step, rules = self.layout.batch_rows(), ReadRules(base=0, unlabelled=self.unlabelled)
         for start in range(0, table.num_rows, step):
             origin = Origin(part.where, start, columns=self.columns)
-            yield block_of(table.slice(start, step).select(self.layout.names), self.layout, origin, RULES)
+            yield block_of(table.slice(start, step).select(self.layout.names), self.layout, origin, rules)
 
 
 def reader_of(schema: pa.Schema, where: str, options: ReadOptions, y: bool, weight: bool) -> TableReader:
