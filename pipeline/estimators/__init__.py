@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from pipeline.estimators.svc import SieveSVC
+from pipeline.estimators.svc_cv import SieveSVCCV
 
-__all__ = ["SieveSVC"]
+__all__ = ["SieveSVC", "SieveSVCCV"]

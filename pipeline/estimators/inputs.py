@@ -89,7 +89,7 @@ def _named(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, list
 def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> Training:
     x, y = validate_data(estimator, x, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=True)
     check_classification_targets(y)
-    weights = None if sample_weight is None else _weights(sample_weight, x)
+    weights = None if sample_weight is None else weights_given(sample_weight, x)
     rows = None if weights is None or weights.all() else np.flatnonzero(weights)
     if rows is not None and weights is not None:
         x, y, weights = x[rows], y[rows], weights[rows]
@@ -106,7 +106,8 @@ def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> 
     return Training(data, classes, rows)
 
 
-def _weights(sample_weight: Any, x: Any) -> np.ndarray:
+def weights_given(sample_weight: Any, x: Any) -> np.ndarray:
+    """Return the weights of rows, checked: none below 0, and not all 0."""
     found: np.ndarray = _check_sample_weight(sample_weight, x, dtype=np.float64)
     if (found < 0).any():
         row = int(np.argmax(found < 0))

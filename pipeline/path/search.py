@@ -93,16 +93,16 @@ class Search:
         same = replace(self.spec, grid=tuple(grid), grid_in_c_min=False, cv=0, patience=patience)
         count, places = self.spec.cv, [self.folder / stage / str(k) for k in range(len(self.folds))]
         specs = [replace(same, fold=(k, count)) if count else same for k in range(len(self.folds))]
-        near = [_near([step for run in fold for step in run.steps], grid) for fold in self.folds]
+        starts = [near([step for run in fold for step in run.steps], grid) for fold in self.folds]
         found: Sequence[Run | ClassesRun]
         if self.data.classes:
-            each = zip(specs, places, near, strict=True)
+            each = zip(specs, places, starts, strict=True)
             found = [train_any(self.engine, self.data, spec, place, self.listen, steps) for spec, place, steps in each]
         else:
             names = [f"fold {k + 1} of {count}" if count else "" for k in range(len(self.folds))]
             problems = [
                 Problem(self.data, spec, place, None, steps, name, inner=True)
-                for spec, place, steps, name in zip(specs, places, near, names, strict=True)
+                for spec, place, steps, name in zip(specs, places, starts, names, strict=True)
             ]
             found = run_together(self.engine, problems, self.listen)
         for fold, run in zip(self.folds, found, strict=True):
@@ -130,7 +130,7 @@ def train_any(
     return found
 
 
-def _near(steps: Sequence[Any], grid: Sequence[float]) -> list[Any]:
+def near(steps: Sequence[Any], grid: Sequence[float]) -> list[Any]:
     """Return the steps whose C are next to those of a grid, on either side."""
     below, above = [step for step in steps if step.c < grid[0]], [step for step in steps if step.c > grid[-1]]
     between = [step for step in steps if grid[0] <= step.c <= grid[-1]]

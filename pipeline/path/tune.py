@@ -60,6 +60,20 @@ def tune_run(
     Of several specs, which differ in gamma, the one with the best score counts. With a grid all of its C are tried, and
     no others.
     """
+    return tuned(engine, data, specs, out, listen, choose, calibration, c_max)[0]
+
+
+def tuned(
+    engine: Engine,
+    data: Dataset,
+    specs: Sequence[PathSpec],
+    out: Place,
+    listen: Listener,
+    choose: str,
+    calibration: str | None,
+    c_max: float | None,
+) -> tuple[Run | ClassesRun, list[list[Run | ClassesRun]]]:
+    """Do what ``tune_run`` does; return the run, and the runs of each fold."""
     if not data.classes:
         specs = [settled_for_two(data, each) for each in specs]
     first = specs[0]
@@ -82,21 +96,31 @@ def tune_run(
     models = [step for fold in folds for run in fold for step in run.steps if step.c == chosen]
     final = replace(spec, grid=(chosen,), grid_in_c_min=False, cv=0, holdout=0.0, patience=0)
     run = train_any(engine, data, final, out, told.last, models[:1])
-    return _told(run, curve, run.header.calibration or _calibrated(engine, data, models, calibration))
+    return _told(run, curve, run.header.calibration or calibrated(engine, data, models, calibration)), folds
 
 
 def _told(run: Run | ClassesRun, curve: Curve, calibration: Any) -> Run | ClassesRun:
     """Write what was found into run.json."""
-    several = isinstance(calibration, tuple)
-    told = [each.to_json() for each in calibration] if several else calibration and calibration.to_json()
+    told = as_json(calibration)
     found = {"cv_c": list(curve.cs), "cv_scores": curve.means, "cv_se": curve.errors, "calibration": told}
     found |= {"c_best": curve.c_best, "c_1se": curve.c_1se}
+    return told_of(run, **found)
+
+
+def told_of(run: Run | ClassesRun, **items: Any) -> Run | ClassesRun:
+    """Return a finished run of which something else is said now, and say so in run.json."""
     if isinstance(run, Run):
-        return rewritten(run, run.header.changed(**found))
-    return rewritten_classes(run, run.header.changed(**found))
+        return rewritten(run, run.header.changed(**items))
+    return rewritten_classes(run, run.header.changed(**items))
 
 
-def _calibrated(
+def as_json(calibration: Any) -> Any:
+    """Return what run.json says of a calibration, or of those of several classes."""
+    several = isinstance(calibration, tuple)
+    return [each.to_json() for each in calibration] if several else calibration and calibration.to_json()
+
+
+def calibrated(
     engine: Engine, data: Dataset, models: Sequence[StepView | ClassesStep], kind: str | None
 ) -> Calibration | tuple[Calibration, ...] | None:
     """Fit probabilities, of every class, to the scores that each fold's model gives the rows it was not trained on."""
