@@ -33,10 +33,9 @@ def kind_of(data: Any, what: str = "the data") -> str:
         return PATH
     if isinstance(data, list | tuple):
         return NUMPY
-    for base in type(data).__mro__:
-        for package, kind in _PACKAGES:
-            if base.__module__ == package or base.__module__.startswith(f"{package}."):
-                return kind
+    kind = _known(data)
+    if kind is not None:
+        return kind
     if type(data).__module__.partition(".")[0] == "dask":
         raise DataError(f"{what}: a {type(data).__name__} of Dask has no partitions of rows; make an array or a frame")
     raise DataError(f"{what}: {type(data).__name__} is nothing that can be read; give {_ACCEPTED}")
@@ -44,4 +43,12 @@ def kind_of(data: Any, what: str = "the data") -> str:
 
 def is_dask(data: Any) -> bool:
     """Whether something is a Dask collection, which is never brought into memory."""
-    return data is not None and kind_of(data) in DASK
+    return _known(data) in DASK
+
+
+def _known(data: Any) -> str | None:
+    for base in type(data).__mro__:
+        for package, kind in _PACKAGES:
+            if base.__module__ == package or base.__module__.startswith(f"{package}."):
+                return kind
+    return None

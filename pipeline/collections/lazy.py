@@ -42,6 +42,20 @@ def lazily(function: RowFunction, x: Any, shared: Any, dtype: Any, columns: int 
     return da.concatenate(parts)
 
 
+def over_scores(scores: Any, function: Callable[..., np.ndarray], dtype: Any, columns: int | None = None) -> Any:
+    """Return function(scores) of every block of a lazy array of scores, with one dimension or so many ``columns``.
+
+    What the function holds travels with every task: it must be small.
+    """
+    meta = np.empty((0,) if columns is None else (0, 0), dtype)
+    shape: dict[str, Any] = {} if columns is None else {"chunks": (scores.chunks[0], (columns,))}
+    if scores.ndim == 2 and columns is None:
+        shape = {"drop_axis": 1}
+    if scores.ndim == 1 and columns is not None:
+        shape["new_axis"] = 1
+    return scores.map_blocks(function, dtype=dtype, meta=meta, **shape)
+
+
 class _Call:
     """A function of rows as Dask calls it; of no rows nothing is asked."""
 

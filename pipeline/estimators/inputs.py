@@ -21,6 +21,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from pipeline.collections.kinds import is_dask
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import in_memory
 from pipeline.data.ingest.ingest import IngestSpec
@@ -54,6 +55,10 @@ def is_named(x: Any) -> bool:
 def training_of(estimator: Any, x: Any, y: Any, sample_weight: Any, listen: Listener) -> Training:
     """Return what an estimator is to be trained on, and have it know its features."""
     bias = bias_of(estimator)
+    if is_dask(x):
+        from pipeline.estimators.dask_inputs import dask_training  # noqa: PLC0415 - Dask is slow to import
+
+        return dask_training(estimator, x, y, sample_weight, bias, listen)
     if is_named(x):
         return _named(estimator, x, y, sample_weight, bias, listen)
     return _arrays(estimator, x, y, sample_weight, bias)
