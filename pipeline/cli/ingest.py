@@ -67,7 +67,7 @@ def ingest_spec(options: dict[str, Any]) -> Any:
     """Return the IngestSpec for the options of ``reading_options`` and, where given, of ``ingest``."""
     from pipeline.data.ingest.ingest import reading_spec
 
-    names = ("positive", "bias", "features", "index_base", "duplicates", "label_column", "weight_column")
+    names = ("positive", "bias", "columns", "features", "index_base", "duplicates", "label_column", "weight_column")
     more = ("ignore", "group", "rows_per_shard", "shard_size", "append", "overwrite", "workers", "max_line")
     given = {name: options[name] for name in (*names, *more) if name in options}
     return reading_spec(format=options["format_"], **given)

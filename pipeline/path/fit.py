@@ -11,6 +11,7 @@ from pipeline.budget import default_budget
 from pipeline.collections.door import dataset_of
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS
+from pipeline.data.inputs import open_like
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Listener, silent
@@ -142,7 +143,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     )
     with Engine(scheduler, workers, solve_on) as engine:
         source = dataset_of(data, **given, **reading, engine=engine, listen=listen)
-        judge = None if validation is None else _judge(validation, reading, engine)
+        judge = None if validation is None else _judge(validation, source, reading, engine)
         settled = shape.settled(spec, engine, source)
         return kept(here, source, lambda out: train_run(engine, source, settled, out, judge, listen, references))
 
@@ -225,10 +226,12 @@ def tune(  # noqa: PLR0913 - all but two are keywords
         return kept(here, source, lambda out: tune_run(engine, source, specs, out, listen, select, calibration, c_max))
 
 
-def _judge(validation: Any, reading: Mapping[str, Any], engine: Engine) -> Dataset:
-    """Return validation data; a data set stays as it is, arrays come with their labels."""
+def _judge(validation: Any, source: Dataset, reading: Mapping[str, Any], engine: Engine) -> Dataset:
+    """Return validation data, read as the others were; a data set stays as it is, arrays come with their labels."""
     if isinstance(validation, Dataset):
         return validation
+    if isinstance(validation, str | Path):
+        return open_like(validation, source)
     x, y = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
     return dataset_of(x, y, **reading, engine=engine)
 
