@@ -32,6 +32,7 @@ class HashReader:
     unlabelled: bool = False
 
     columns: None = None
+    encoding: None = None
 
     @property
     def n_features(self) -> int:

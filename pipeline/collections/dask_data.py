@@ -9,9 +9,11 @@ from typing import Any
 
 from pipeline.collections.bags import partitions_of_bag
 from pipeline.collections.dask_arrays import partitions_of_array
-from pipeline.collections.dask_frames import partitions_of_frame
+from pipeline.collections.dask_frames import partitions_of_frame, schema_of
 from pipeline.collections.kinds import DASK_ARRAY, DASK_FRAME
 from pipeline.collections.partitioned import Partitioned
+from pipeline.collections.surveys import learn_partitions
+from pipeline.collections.tables import TableReader
 from pipeline.collections.writing import write_collection
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.ingest.ingest import IngestSpec
@@ -59,11 +61,16 @@ def dataset_of_dask(
     data: DaskData, spec: IngestSpec, out: str | Path | None, engine: Engine, listen: Listener = silent
 ) -> Dataset:
     """Write a collection to shards in ``out``, or in a folder that goes with the data set, and open them."""
+    if out is not None and (Path(out) / MANIFEST).exists():
+        cure = "train on it by its path, or choose another folder"
+        raise DatasetError(f"{out}: a data set is there already; {cure}")
     source = data.partitions(spec.reading)
+    if isinstance(source.reader, TableReader) and source.reader.layout.raw is not None:
+        assert spec.reading.table is not None
+        encoding = learn_partitions(source, schema_of(data.x), spec.reading.table, engine, listen)
+        source = replace(source, reader=source.reader.encoded(encoding))
+        spec = replace(spec, bias=spec.reading.table.bias)
     if out is not None:
-        if (Path(out) / MANIFEST).exists():
-            cure = "train on it by its path, or choose another folder"
-            raise DatasetError(f"{out}: a data set is there already; {cure}")
         write_collection(source, Path(out), spec, engine, listen)
         return open_shards(out)
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-"))

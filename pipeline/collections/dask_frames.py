@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.collections.dask_arrays import aligned
+from pipeline.collections.frames import arrow_table
 from pipeline.collections.partitioned import Partitioned
-from pipeline.collections.tables import TableReader, arrow_table, reader_of
+from pipeline.collections.tables import TableReader, reader_of
 from pipeline.data.reading.base import ReadOptions
 from pipeline.errors import DataError
 

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pipeline.collections.kinds import DATASET, FRAMES, PATH, is_dask, kind_of
+from pipeline.collections.kinds import DASK_FRAME, DATASET, FRAMES, PATH, is_dask, kind_of
 from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES
-from pipeline.data.ingest.ingest import IngestSpec, check_bias
+from pipeline.data.ingest.ingest import check_bias, reading_spec
 from pipeline.data.inputs import open_dataset
 from pipeline.data.reading.base import ReadOptions
+from pipeline.data.tables.asked import AUTO
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, SpecError
 from pipeline.events import Listener, silent
+
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
+    from pipeline.data.tables.plan import TablePlan
 
 
 def dataset_of(  # noqa: PLR0913 - all but two are keywords
@@ -31,7 +36,8 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
     group: str | None = None,
     ignore: Sequence[str] = (),
     positive: Any = None,
-    bias: float = 0.0,
+    columns: str | TablePlan | Encoding | None = None,
+    bias: float | None = None,
     hasher: Any = None,
     rows_per_shard: int | None = None,
     shard_size: int = DEFAULT_SHARD_BYTES,
@@ -58,8 +64,11 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
         Columns of a frame that are no features.
     positive : label, optional
         The class that is +1; all others are -1.
-    bias : float
-        The value of a constant feature; 0 means none.
+    columns : str, TablePlan or Encoding, optional
+        What becomes of the columns of frames, and of tables in files: "auto" (the default; what is in them says it),
+        "none" (they are numbers, and features as they are), a file that says it, or a data set or run to do as.
+    bias : float, optional
+        The value of a constant feature; 0 means none. By default 1 where columns are encoded, else none.
     hasher : object with n_features and transform, optional
         Turns the dicts of a bag into rows: scikit-learn's FeatureHasher.
     rows_per_shard, shard_size : int
@@ -77,22 +86,29 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
     Dataset
         The rows of a Dask collection in shards, those of arrays and frames in memory.
     """
-    check_bias(bias)
+    check_bias(bias or 0.0)
     kind = kind_of(data)
     named = (("label", label), ("weight", weight), ("group", group), ("ignore", tuple(ignore) or None))
     if kind in (PATH, DATASET):
         given = (("y", y), ("sample_weight", sample_weight), ("hasher", hasher), ("out", out), *named)
         _refuse(given, f"applies to arrays and frames, and the data are a {kind}")
         if kind == DATASET:
-            _refuse((("positive", positive), ("bias", bias or None)), "applies when data are read; this data set was")
+            _refuse(
+                (("positive", positive), ("bias", bias), ("columns", columns)),
+                "applies when data are read; this data set was",
+            )
             return data
-    options = ReadOptions(
+    spec = reading_spec(
+        positive=positive,
+        bias=bias,
+        columns=AUTO if columns is None else columns,
         label_column=ReadOptions.label_column if label is None else label,
         weight_column=ReadOptions.weight_column if weight is None else weight,
-        group_column=group,
-        ignore=tuple(ignore),
+        group=group,
+        shard_size=shard_size,
+        ignore=ignore,
+        rows_per_shard=rows_per_shard,
     )
-    spec = IngestSpec(options, positive, bias, rows_per_shard, shard_size)
     if kind == PATH:
         return open_dataset(data, spec, listen)
     if y is not None and label is not None:
@@ -100,6 +116,8 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
     if weight is not None and sample_weight is not None:
         raise SpecError("weight and sample_weight both say what the weights are; give one of them")
     if is_dask(data):
+        if kind != DASK_FRAME:
+            _refuse((("columns", columns),), f"says what becomes of tables, and this is a {kind}")
         from pipeline.collections.dask_data import DaskData, dataset_of_dask  # noqa: PLC0415 - slow to import
 
         asked = DaskData(data, kind, y, sample_weight, hasher)
@@ -114,8 +132,8 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
     from pipeline.collections.memory import dataset_of_array, dataset_of_frame  # noqa: PLC0415 - as above
 
     if kind in FRAMES:
-        return dataset_of_frame(data, y, sample_weight, spec)
-    _refuse(named, "names a column, and an array has none; give y and sample_weight")
+        return dataset_of_frame(data, y, sample_weight, spec, listen)
+    _refuse((*named, ("columns", columns)), "names a column, and an array has none; give y and sample_weight")
     return dataset_of_array(data, y, sample_weight, spec)
 
 

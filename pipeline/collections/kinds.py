@@ -46,6 +46,11 @@ def is_dask(data: Any) -> bool:
     return _known(data) in DASK
 
 
+def is_frame(data: Any) -> bool:
+    """Whether something is a table with columns: they may be anything."""
+    return _known(data) in (*FRAMES, DASK_FRAME)
+
+
 def _known(data: Any) -> str | None:
     for base in type(data).__mro__:
         for package, kind in _PACKAGES:

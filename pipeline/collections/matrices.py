@@ -30,6 +30,7 @@ class MatrixReader:
     n_features: int
     columns: tuple[str, ...] | None = None
     unlabelled: bool = False
+    encoding: None = None
 
     def blocks(self, part: Part) -> Iterator[Block]:
         """Yield the rows of a part in order."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from pipeline.collections.frame_table import FrameTable, tell
+from pipeline.collections.frames import arrow_table
 from pipeline.collections.matrices import MatrixReader, checked
 from pipeline.collections.part import Part, Reader
-from pipeline.collections.tables import arrow_table, reader_of
+from pipeline.collections.tables import reader_of
+from pipeline.cores import available_cores
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS, MemoryShard, memory_shard
 from pipeline.data.ingest.assemble import Piece, ShardCutter, join
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.reading.labels import LabelCoder
 from pipeline.data.shards.digest import fingerprint, lanes_of
+from pipeline.data.tables.learn import learn
 from pipeline.errors import DataError, NoRowsError
+from pipeline.events import Listener, silent
 
 ARRAY, FRAME = "the array", "the frame"  # in errors
 
@@ -28,11 +34,18 @@ def dataset_of_array(x: Any, y: Any, sample_weight: Any, spec: IngestSpec) -> Da
     return dataset_in_memory(Part(matrix, ARRAY, y, sample_weight), MatrixReader(matrix.shape[1]), spec)
 
 
-def dataset_of_frame(frame: Any, y: Any, sample_weight: Any, spec: IngestSpec) -> Dataset:
+def dataset_of_frame(frame: Any, y: Any, sample_weight: Any, spec: IngestSpec, listen: Listener = silent) -> Dataset:
     """Return the rows of a frame, with its own labels and weights or those given apart."""
     table = arrow_table(frame, FRAME)
+    part = Part(table, FRAME, y, sample_weight)
     reader = reader_of(table.schema, FRAME, spec.reading, y is not None, sample_weight is not None)
-    return dataset_in_memory(Part(table, FRAME, y, sample_weight), reader, spec, reader.layout.group)
+    if reader.layout.raw is not None:
+        assert spec.reading.table is not None
+        encoding = learn([FrameTable(FRAME, table.schema, reader, part)], spec.reading.table, available_cores(), listen)
+        tell(encoding, listen)
+        reader, spec = reader.encoded(encoding), replace(spec, bias=spec.reading.table.bias)
+    made = dataset_in_memory(part, reader, spec, reader.layout.group)
+    return replace(made, encoding=reader.encoding)
 
 
 def dataset_in_memory(part: Part, reader: Reader, spec: IngestSpec, group: str | None = None) -> Dataset:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pipeline.data.reading.block import Block, Origin
 from pipeline.data.reading.labels import RawLabels
 from pipeline.data.reading.layout import is_numeric, is_text
+from pipeline.data.tables.encoding import Encoding
 from pipeline.errors import DataError
 
 
@@ -33,12 +34,17 @@ class Part:
 
 
 class Reader(Protocol):
-    """Turns parts into blocks; ``columns`` are the names of the features, if they have any."""
+    """Turns parts into blocks.
+
+    ``columns`` are the names of the features, if they have any; ``encoding`` is what makes features of a table.
+    """
 
     @property
     def n_features(self) -> int: ...  # noqa: D102
     @property
     def columns(self) -> tuple[str, ...] | None: ...  # noqa: D102
+    @property
+    def encoding(self) -> Encoding | None: ...  # noqa: D102
     def blocks(self, part: Part) -> Iterator[Block]:
         """Yield the rows of a part in order."""
         ...

@@ -99,6 +99,7 @@ def write_collection(
             sources=(SourceInfo(source.name, 0, sum(part.rows for part in parts)),),
             bias=spec.bias,
             columns=source.reader.columns,
+            encoding=source.reader.encoding,
             group=source.group,
             created_by=f"svmsieve {version('svmsieve')}",
         )

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.collections.distinct import typed_labels
 from pipeline.collections.door import dataset_of
-from pipeline.collections.kinds import DASK_ARRAY, DASK_BAG, kind_of
+from pipeline.collections.kinds import DASK_ARRAY, DASK_BAG, DASK_FRAME, kind_of
 from pipeline.collections.lazy import lazily
 from pipeline.data.reading.labels import label_text
 from pipeline.engine.engine import Engine
@@ -30,8 +30,9 @@ def dask_training(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: floa
     refuse_bags(x)
     if y is None:
         raise SpecError("requires y to be passed, but the target y is None; give the labels as y")
+    columns = "none" if kind_of(x) == DASK_FRAME else None  # features as they are, as frames in memory have it
     with Engine(estimator.scheduler) as engine:
-        data = dataset_of(x, y, sample_weight=sample_weight, bias=bias, engine=engine, listen=listen)
+        data = dataset_of(x, y, sample_weight=sample_weight, columns=columns, bias=bias, engine=engine, listen=listen)
         names = data.classes or (data.labels.negative[0], data.labels.positive[0])
         classes = typed_labels(names, y, engine)
     estimator.n_features_in_ = data.n_features - (1 if data.bias else 0)

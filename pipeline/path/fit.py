@@ -9,9 +9,11 @@ from typing import Any
 
 from pipeline.budget import default_budget
 from pipeline.collections.door import dataset_of
+from pipeline.collections.kinds import is_frame
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS
 from pipeline.data.inputs import open_like
+from pipeline.data.tables.asked import AS_THEY_ARE
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Listener, silent
@@ -38,7 +40,8 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     sample_weight: Any = None,
     label: str | None = None,
     positive: Any = None,
-    bias: float = 0.0,
+    columns: Any = None,
+    bias: float | None = None,
     hasher: Any = None,
     shards: str | Path | None = None,
     out: str | Path | None = None,
@@ -78,7 +81,9 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     ``sample_weight``  the costs of these rows
     ``label``          the column of a frame, or the key of a bag's dicts, that has the labels; by default "label"
     ``positive``       the label that is +1, against all others
-    ``bias``           the value of a constant feature; 0 means none
+    ``columns``        what becomes of the columns of tables and frames: "auto", "none" (numbers, as they are), a file
+                       of columns, or a data set or run to do as
+    ``bias``           the value of a constant feature; by default 1 where columns are encoded, else none
     ``hasher``         makes rows of a bag's dicts (scikit-learn's FeatureHasher); ``dataset_of`` has more of these
     ``shards``         the shard directory that a Dask collection becomes, where all workers see it; without it the
                        shards live as long as the result
@@ -116,7 +121,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     """
     here = None if out is None else local(out)
     given = {"y": y, "sample_weight": sample_weight, "label": label, "hasher": hasher, "out": shards}
-    reading = {"positive": positive, "bias": bias}
+    reading = {"positive": positive, "columns": columns, "bias": bias}
     budget = budget_for(here) if memory is None else bytes_of(memory)
     references = (reference,) if isinstance(reference, StepView | ClassesStep) else tuple(reference or ())
     shape = asked_kernel(kernel, gamma, references)
@@ -143,7 +148,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     )
     with Engine(scheduler, workers, solve_on) as engine:
         source = dataset_of(data, **given, **reading, engine=engine, listen=listen)
-        judge = None if validation is None else _judge(validation, source, reading, engine)
+        judge = None if validation is None else _judge(validation, source, engine)
         settled = shape.settled(spec, engine, source)
         return kept(here, source, lambda out: train_run(engine, source, settled, out, judge, listen, references))
 
@@ -155,7 +160,8 @@ def tune(  # noqa: PLR0913 - all but two are keywords
     sample_weight: Any = None,
     label: str | None = None,
     positive: Any = None,
-    bias: float = 0.0,
+    columns: Any = None,
+    bias: float | None = None,
     hasher: Any = None,
     shards: str | Path | None = None,
     out: str | Path | None = None,
@@ -201,7 +207,7 @@ def tune(  # noqa: PLR0913 - all but two are keywords
     """
     here = None if out is None else local(out)
     given = {"y": y, "sample_weight": sample_weight, "label": label, "hasher": hasher, "out": shards}
-    reading = {"positive": positive, "bias": bias}
+    reading = {"positive": positive, "columns": columns, "bias": bias}
     listed = [gamma] if gamma is None or isinstance(gamma, str | float | int) else list(gamma)
     shapes = [asked_kernel(kernel, each, ()) for each in listed]
     spec = PathSpec(
@@ -226,14 +232,16 @@ def tune(  # noqa: PLR0913 - all but two are keywords
         return kept(here, source, lambda out: tune_run(engine, source, specs, out, listen, select, calibration, c_max))
 
 
-def _judge(validation: Any, source: Dataset, reading: Mapping[str, Any], engine: Engine) -> Dataset:
+def _judge(validation: Any, source: Dataset, engine: Engine) -> Dataset:
     """Return validation data, read as the others were; a data set stays as it is, arrays come with their labels."""
     if isinstance(validation, Dataset):
         return validation
     if isinstance(validation, str | Path):
         return open_like(validation, source)
     x, y = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
-    return dataset_of(x, y, **reading, engine=engine)
+    positive = source.labels.positive[0] if source.labels.one_against_rest else None
+    columns = AS_THEY_ARE if source.encoding is None and is_frame(x) else source.encoding
+    return dataset_of(x, y, positive=positive, columns=columns, bias=source.bias, engine=engine)
 
 
 def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | ClassesRun]) -> Run | ClassesRun:

@@ -83,6 +83,8 @@ def _reader(model: AnyModel, x: Any, hasher: Any) -> Reader:
         raise SpecError(f"lazy predictions are for Dask collections, and these data are {kind}; use predict")
     if kind == DASK_FRAME:
         options = ReadOptions(rules=ReadRules(base=0, unlabelled=True), wanted=model.columns)
+        if model.encoding is not None:
+            options = options.encoded(model.encoding)
         layout = layout_of(schema_of(x), "the Dask frame", options)
         return TableReader(replace(layout, label=None, weight=None), unlabelled=True)
     reader: Reader = array_reader(x, unlabelled=True) if kind == DASK_ARRAY else bag_reader(hasher, "", unlabelled=True)

@@ -31,7 +31,7 @@ def step():
 
 @pytest.fixture(scope="module")
 def named():
-    return pipeline.fit_path(frame(X, Y), **SETTINGS).steps[0]
+    return pipeline.fit_path(frame(X, Y), columns="none", **SETTINGS).steps[0]
 
 
 def test_scores_are_those_of_predict(step):

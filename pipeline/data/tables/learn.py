@@ -48,7 +48,7 @@ class Table(Protocol):
 
 def learn(tables: Sequence[Table], plan: TablePlan, workers: int, listen: Listener) -> Encoding:
     """Read tables once and return what is to be done with their columns."""
-    plan, kinds = _settled(tables, plan)
+    plan, kinds = settled(tables, plan)
     survey = Survey(wishes(plan, kinds))
     total = sum(table.size for table in tables)
     with ThreadPoolExecutor(workers, "svmsieve-survey") as pool:
@@ -93,7 +93,7 @@ def _looked(
     return look(batch, wanted, origin), batch.num_rows, share
 
 
-def _settled(tables: Sequence[Table], plan: TablePlan) -> tuple[TablePlan, dict[str, str]]:
+def settled(tables: Sequence[Table], plan: TablePlan) -> tuple[TablePlan, dict[str, str]]:
     """Return the plan with label, weight and group as the layout has them, and what kind each other column is."""
     layout = tables[0].layout
     assert layout.raw is not None
