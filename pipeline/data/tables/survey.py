@@ -2,8 +2,8 @@
 
 A column of a Parquet file has a type; one of a CSV file is numbers if every cell is one, else dates if every cell is
 one, else text, so all three are watched until two are out. Distinct values are counted as long as a column has at most
-``MOST_VALUES`` of them and all columns together ``MOST_TOGETHER``; beyond that the rarer half is forgotten, and what
-is left tells the most frequent ones, which name the buckets of hashed values.
+``MOST_VALUES`` of them and all columns together ``MOST_TOGETHER``; beyond that only the more frequent half of those
+seen so far is, and names the buckets of hashed values.
 
 Mean and variance are merged by Chan's formula, batch after batch in source order: the same bits however many threads.
 (scikit-learn's StandardScaler takes batches only one after the other; tests hold these to it.)
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.data.reading.block import Origin
 from pipeline.data.reading.layout import is_numeric, is_text
@@ -82,17 +83,26 @@ class Moments:
 
 @dataclass
 class Values:
-    """How often each value occurs; ``all`` says whether none was forgotten, ``twice`` whether any occurred twice."""
+    """How often each value occurs; ``all`` says whether all are counted, ``twice`` whether any occurred twice.
+
+    Once there are too many, the more frequent half of those seen so far goes on being counted, and no other.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     all: bool = True
     twice: bool = False
     long: bool = False
+    kept: pa.Array | None = None
 
-    def add(self, texts: list[str], counts: np.ndarray) -> None:
-        """Count some values."""
+    def add(self, cells: Coded) -> None:
+        """Count the values of some rows."""
+        counts, values = cells.counts(), cells.values
+        if self.kept is not None:
+            place = pc.index_in(values, self.kept).fill_null(-1).to_numpy(zero_copy_only=False)
+            found = np.flatnonzero((place >= 0) & (counts > 0))
+            values, counts = values.take(pa.array(found)), counts[found]
         known = self.counts
-        for text, count in zip(texts, counts.tolist(), strict=True):
+        for text, count in zip(Coded(cells.codes, values).texts, counts.tolist(), strict=True):
             if not count:
                 continue
             if len(text) > LONGEST_VALUE:
@@ -106,9 +116,9 @@ class Values:
 
     def forget(self) -> None:
         """Keep the more frequent half."""
-        self.all = False
-        kept = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[: MOST_VALUES // 2]
-        self.counts = dict(kept)
+        kept = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[: max(1, len(self.counts) // 2)]
+        self.counts, self.all = dict(kept), False
+        self.kept = pa.array(list(self.counts), pa.string())
 
 
 @dataclass(frozen=True)
@@ -152,9 +162,8 @@ class Found:
             self.numbers = None if batch.numbers is None else self.numbers + batch.numbers
         self.dates = self.dates and batch.dates
         self.times = self.times or batch.times
-        if self.values is not None and batch.texts is not None:
-            assert batch.counts is not None
-            self.values.add(batch.texts, batch.counts)
+        if self.values is not None and batch.cells is not None:
+            self.values.add(batch.cells)
         self.words.update(batch.words)
         if len(self.words) > MOST_VALUES:
             self.words = Counter(dict(self.words.most_common(MOST_VALUES // 2)))
@@ -169,8 +178,7 @@ class BatchFound:
     numbers: Moments | None = None
     dates: bool = False
     times: bool = False
-    texts: list[str] | None = None
-    counts: np.ndarray | None = None
+    cells: Coded | None = None
     words: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -191,7 +199,7 @@ def unreadable(error: Exception, origin: Origin) -> DataError:
 def _look(batch: pa.RecordBatch | pa.Table, wish: Wish, origin: Origin) -> BatchFound:
     if len(wish.columns) > 1:
         cells = crossed([coded(batch.column(name)) for name in wish.columns])
-        return BatchFound(batch.num_rows, 0, texts=cells.texts, counts=cells.counts())
+        return BatchFound(batch.num_rows, 0, cells=cells)
     column, name = batch.column(wish.columns[0]), wish.columns[0]
     found: Moments | None = None
     gaps = column.null_count
@@ -212,10 +220,10 @@ def _look(batch: pa.RecordBatch | pa.Table, wish: Wish, origin: Origin) -> Batch
         words = {} if wish.words is None else _words(batch, name, wish.words, origin)
         return BatchFound(batch.num_rows, gaps, found, dates, times, words=words)
     cells = coded(column)
-    gaps, texts = int(np.count_nonzero(cells.codes < 0)), cells.texts
-    long = wish.kind in (TEXT, UNTYPED) and any(len(text) > LONGEST_VALUE for text in texts)
+    gaps = int(np.count_nonzero(cells.codes < 0))
+    long = wish.kind in (TEXT, UNTYPED) and cells.longest > LONGEST_VALUE
     words = _words(batch, name, (1, 1), origin) if long else {}
-    return BatchFound(batch.num_rows, gaps, found, dates, times, texts, cells.counts(), words)
+    return BatchFound(batch.num_rows, gaps, found, dates, times, cells, words)
 
 
 def _words(batch: pa.RecordBatch | pa.Table, name: str, ngrams: tuple[int, int], origin: Origin) -> Counter[str]:
