@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     workers: int | None = None,
     solve_on: str = "client",
     listen: Listener = silent,
+    engine: Engine | None = None,
 ) -> Run | ClassesRun:
     """Train a certified SVM at every C of the path; where the data have several classes, one for each of them.
 
@@ -97,6 +99,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     ``solve_on``       on a cluster the solver runs here ("client"), or on one of the workers ("worker"); the models are
                        the same, to the bit
     ``listen``         is told what happens: progress, notes, finished steps (``pipeline.events``)
+    ``engine``         runs the passes instead of a new one; it stays open
     """
     here = None if out is None else local(out)
     source = data if isinstance(data, Dataset) else open_dataset(data)
@@ -125,9 +128,9 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         seed=seed,
         **shape.provisional,
     )
-    with Engine(scheduler, workers, solve_on) as engine:
-        settled = shape.settled(spec, engine, source)
-        return kept(here, source, lambda out: train_run(engine, source, settled, out, judge, listen, references))
+    with _opened(engine, scheduler, workers, solve_on) as made:
+        settled = shape.settled(spec, made, source)
+        return kept(here, source, lambda out: train_run(made, source, settled, out, judge, listen, references))
 
 
 def tune(  # noqa: PLR0913 - all but one are keywords
@@ -155,6 +158,7 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     workers: int | None = None,
     solve_on: str = "client",
     listen: Listener = silent,
+    engine: Engine | None = None,
 ) -> Run | ClassesRun:
     """Find the C that predicts best, and train a certified SVM at it on all rows.
 
@@ -194,9 +198,16 @@ def tune(  # noqa: PLR0913 - all but one are keywords
         seed=seed,
         **shapes[0].provisional,
     )
-    with Engine(scheduler, workers, solve_on) as engine:
-        specs = [shape.settled(spec, engine, source) for shape in shapes]
-        return kept(here, source, lambda out: tune_run(engine, source, specs, out, listen, select, calibration, c_max))
+    with _opened(engine, scheduler, workers, solve_on) as made:
+        specs = [shape.settled(spec, made, source) for shape in shapes]
+        return kept(here, source, lambda out: tune_run(made, source, specs, out, listen, select, calibration, c_max))
+
+
+def _opened(
+    engine: Engine | None, scheduler: str, workers: int | None, solve_on: str
+) -> AbstractContextManager[Engine]:
+    """Return the engine that is given, which stays open, or a new one."""
+    return Engine(scheduler, workers, solve_on) if engine is None else nullcontext(engine)
 
 
 def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | ClassesRun]) -> Run | ClassesRun:
@@ -204,7 +215,7 @@ def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | Classes
     if out is not None:
         return train(out)
     if data.kind == ARRAYS:
-        return train(MemoryPlace())
+        return train(MemoryPlace()).kept_by(_Arrays(data))
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-"))
     try:
         run = train(folder)
@@ -221,6 +232,19 @@ class _Temporary:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def __deepcopy__(self, known: dict[int, Any]) -> _Temporary:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
+
+
+class _Arrays:
+    """The rows that a run in memory was trained on, which a kernel's model is made of; one from a pickle has none."""
+
+    def __init__(self, data: Dataset) -> None:
+        self.data = data
+
+    def __deepcopy__(self, known: dict[int, Any]) -> _Arrays:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
