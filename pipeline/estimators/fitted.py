@@ -143,9 +143,10 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
         if self.kernel == "linear":
             self.coef_, self.intercept_ = weights_of(parts)
         self._model = any_model_of(step, training=data)
-        self._data, self._kept_duals = (data, None)  # whose rows are somewhere else
-        if data.kind == ARRAYS:
-            self._data, self._kept_duals = None, duals_of(parts, data, training.rows)
+        in_memory = data.kind == ARRAYS
+        self._data = None if in_memory else data  # whose rows are somewhere else
+        self._kept_duals = duals_of(parts, data, training.rows) if in_memory else None
+        if in_memory:
             self.run_ = self.run_.kept_by(None)  # a model does not hold the rows that it was trained on
 
     @property

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from pipeline.budget import default_budget
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS
 from pipeline.data.inputs import open_dataset
-from pipeline.engine.engine import Engine
+from pipeline.engine.engine import Engine, engine_for
 from pipeline.errors import SpecError
 from pipeline.events import Listener, silent
 from pipeline.files import local, remove_folder
@@ -128,7 +127,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         seed=seed,
         **shape.provisional,
     )
-    with _opened(engine, scheduler, workers, solve_on) as made:
+    with engine_for(engine, scheduler, workers, solve_on) as made:
         settled = shape.settled(spec, made, source)
         return kept(here, source, lambda out: train_run(made, source, settled, out, judge, listen, references))
 
@@ -198,16 +197,9 @@ def tune(  # noqa: PLR0913 - all but one are keywords
         seed=seed,
         **shapes[0].provisional,
     )
-    with _opened(engine, scheduler, workers, solve_on) as made:
+    with engine_for(engine, scheduler, workers, solve_on) as made:
         specs = [shape.settled(spec, made, source) for shape in shapes]
         return kept(here, source, lambda out: tune_run(made, source, specs, out, listen, select, calibration, c_max))
-
-
-def _opened(
-    engine: Engine | None, scheduler: str, workers: int | None, solve_on: str
-) -> AbstractContextManager[Engine]:
-    """Return the engine that is given, which stays open, or a new one."""
-    return Engine(scheduler, workers, solve_on) if engine is None else nullcontext(engine)
 
 
 def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | ClassesRun]) -> Run | ClassesRun:
