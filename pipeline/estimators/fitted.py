@@ -145,8 +145,11 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
         if self.kernel == "linear":
             self.coef_, self.intercept_ = weights_of(parts)
         self._model = any_model_of(step, training=data)
-        self._data = None if data.kind == ARRAYS else data  # whose rows are somewhere else
-        self._kept_duals = duals_of(parts, data, training.rows) if data.kind == ARRAYS else None
+        in_memory = data.kind == ARRAYS
+        self._data = None if in_memory else data  # whose rows are somewhere else
+        self._kept_duals = duals_of(parts, data, training.rows) if in_memory else None
+        if in_memory:
+            self.run_ = self.run_.kept_by(None)  # a model does not hold the rows that it was trained on
 
     @property
     def _step(self) -> StepView | ClassesStep:

@@ -18,6 +18,7 @@ from pipeline.budget import default_budget
 from pipeline.engine.engine import Engine
 from pipeline.errors import SieveWarning
 from pipeline.estimators.fitted import FittedSieve
+from pipeline.estimators.folds import possible_folds
 from pipeline.estimators.inputs import Training, training_of
 from pipeline.events import Listener
 from pipeline.files import local
@@ -65,7 +66,8 @@ class SieveSVC(FittedSieve):
     verbose : int, default=0
         1 shows progress, on a terminal and in a notebook.
     probability : bool, default=False
-        Fit probabilities, too, on scores that the rows get in five folds.
+        Fit probabilities, too, on scores that the rows get in five folds. As in ``SVC`` the most probable of several
+        classes may be another than ``predict`` says.
 
     Attributes
     ----------
@@ -171,7 +173,7 @@ class SieveSVC(FittedSieve):
         )
         spec = shape.settled(spec, engine, data)
         if self.probability:
-            folds = replace(spec, cv=FOLDS, stratified=True)
+            folds = replace(spec, cv=possible_folds(data, FOLDS), stratified=True)
             return kept(out, data, lambda place: tune_run(engine, data, [folds], place, listen))
         start = self._start(spec, training)
         return kept(out, data, lambda place: train_run(engine, data, spec, place, None, listen, start))

@@ -21,6 +21,7 @@ from pipeline.collections.kinds import is_dask
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError, shown
 from pipeline.estimators.fitted import FittedSieve, weights_of
+from pipeline.estimators.folds import possible_folds
 from pipeline.estimators.inputs import Training, is_named, training_of, weights_given
 from pipeline.estimators.searched import Searched, of_folds
 from pipeline.estimators.splits import Splits
@@ -147,7 +148,7 @@ class SieveSVCCV(FittedSieve):
         with progress(quiet=not self.verbose) as listen, Engine(self.scheduler) as engine:
             training = training_of(self, X, y, sample_weight, listen)
             select = self._select(training)
-            if select is not None and isinstance(self.cv, Integral):
+            if select is not None and (self.cv is None or isinstance(self.cv, Integral)):
                 found = self._in_folds(engine, training, select, listen)
             else:
                 found = self._in_splits(engine, training, (X, y, sample_weight), listen)
@@ -219,7 +220,8 @@ class SieveSVCCV(FittedSieve):
     def _in_folds(self, engine: Engine, training: Training, select: str, listen: Listener) -> Searched:
         """Search in folds that are made by what is in the rows."""
         data, out = training.data, None if self.out is None else local(self.out)
-        spec = replace(self._spec(engine, training, select), cv=int(self.cv))
+        count = possible_folds(data, 5 if self.cv is None else int(self.cv))
+        spec = replace(self._spec(engine, training, select), cv=count)
         kind = "sigmoid" if self.probability else None
         sign = -1.0 if self.scoring in LOSSES else 1.0
         folds: list[Any] = []

@@ -14,6 +14,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -106,8 +107,8 @@ def smallest_c_min(engine: Engine, views: Sequence[Dataset], spec: PathSpec) -> 
 
 def _c_min(engine: Engine, data: Dataset, spec: PathSpec, memory: int | None) -> float:
     budget = projected(engine, data, spec, memory)
-    with tempfile.TemporaryDirectory(prefix="svmsieve-") as scratch:
-        state = collect(engine, data, spec, Path(scratch) if budget.scratch else None)
+    with tempfile.TemporaryDirectory(prefix="svmsieve-") if budget.scratch else nullcontext() as scratch:
+        state = collect(engine, data, spec, None if scratch is None else Path(scratch))
         space = make_space(engine, data, state, spec, budget)
         try:
             return space.c_min()

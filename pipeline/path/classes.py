@@ -64,7 +64,8 @@ def train_classes(
         model = _check_validation(data, validation, listen)
     specs = [spec, *(replace(spec, fold=(k, spec.cv), cv=0) for k in range(spec.cv))]
     splits = [split_rows(engine, data, each) for each in specs]
-    with ExitStack() as stack, MemoryMeter() as meter:
+    with ExitStack() as stack:
+        meter = None if isinstance(out, MemoryPlace) else stack.enter_context(MemoryMeter())
         writer = stack.enter_context(writing_classes(out, spec, about, versions()))
         main = ClassesPath(engine, data, spec, writer, splits[0])
         runs, grid, count = list[Run](), main.grid, len(data.classes)
@@ -113,7 +114,7 @@ class ClassesPath:
             for k, (view, inner) in enumerate(zip(self.views, inside, strict=True))
         ]
 
-    def finish(self, runs: Sequence[Run], validation: Dataset | None, meter: MemoryMeter) -> None:
+    def finish(self, runs: Sequence[Run], validation: Dataset | None, meter: MemoryMeter | None) -> None:
         """Score the models of every C, once all classes have them, and finish run.json."""
         self.writer.expect_whole(runs)
         if self.writer.header.is_finished:
@@ -128,7 +129,7 @@ class ClassesPath:
             n_steps=len(found),
             scores=scores or None,
             best_step=best(found, self.spec.select),
-            peak_memory=meter.look(),
+            peak_memory=None if meter is None else meter.look(),
             seconds=time.perf_counter() - self.begun,
         )
 

@@ -14,7 +14,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS
 from pipeline.data.inputs import open_like
 from pipeline.data.tables.asked import AS_THEY_ARE
-from pipeline.engine.engine import Engine
+from pipeline.engine.engine import Engine, engine_for
 from pipeline.errors import SpecError
 from pipeline.events import Listener, silent
 from pipeline.files import Temporary, local, remove_folder
@@ -71,6 +71,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     workers: int | None = None,
     solve_on: str = "client",
     listen: Listener = silent,
+    engine: Engine | None = None,
 ) -> Run | ClassesRun:
     """Train a certified SVM at every C of the path; where the data have several classes, one for each of them.
 
@@ -118,6 +119,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     ``solve_on``       on a cluster the solver runs here ("client"), or on one of the workers ("worker"); the models are
                        the same, to the bit
     ``listen``         is told what happens: progress, notes, finished steps (``pipeline.events``)
+    ``engine``         runs the passes instead of a new one; it stays open
     """
     here = None if out is None else local(out)
     given = {"y": y, "sample_weight": sample_weight, "label": label, "hasher": hasher, "out": shards}
@@ -146,11 +148,11 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
         seed=seed,
         **shape.provisional,
     )
-    with Engine(scheduler, workers, solve_on) as engine:
-        source = dataset_of(data, **given, **reading, engine=engine, listen=listen)
-        judge = None if validation is None else _judge(validation, source, engine)
-        settled = shape.settled(spec, engine, source)
-        return kept(here, source, lambda out: train_run(engine, source, settled, out, judge, listen, references))
+    with engine_for(engine, scheduler, workers, solve_on) as made:
+        source = dataset_of(data, **given, **reading, engine=made, listen=listen)
+        judge = None if validation is None else _judge(validation, source, made)
+        settled = shape.settled(spec, made, source)
+        return kept(here, source, lambda out: train_run(made, source, settled, out, judge, listen, references))
 
 
 def tune(  # noqa: PLR0913 - all but two are keywords
@@ -186,6 +188,7 @@ def tune(  # noqa: PLR0913 - all but two are keywords
     workers: int | None = None,
     solve_on: str = "client",
     listen: Listener = silent,
+    engine: Engine | None = None,
 ) -> Run | ClassesRun:
     """Find the C that predicts best, and train a certified SVM at it on all rows.
 
@@ -226,10 +229,10 @@ def tune(  # noqa: PLR0913 - all but two are keywords
         seed=seed,
         **shapes[0].provisional,
     )
-    with Engine(scheduler, workers, solve_on) as engine:
-        source = dataset_of(data, **given, **reading, engine=engine, listen=listen)
-        specs = [shape.settled(spec, engine, source) for shape in shapes]
-        return kept(here, source, lambda out: tune_run(engine, source, specs, out, listen, select, calibration, c_max))
+    with engine_for(engine, scheduler, workers, solve_on) as made:
+        source = dataset_of(data, **given, **reading, engine=made, listen=listen)
+        specs = [shape.settled(spec, made, source) for shape in shapes]
+        return kept(here, source, lambda out: tune_run(made, source, specs, out, listen, select, calibration, c_max))
 
 
 def _judge(validation: Any, source: Dataset, engine: Engine) -> Dataset:
@@ -250,7 +253,7 @@ def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | Classes
         run = train(out)
         return run if data.keeper is None else run.kept_by(data.keeper)
     if data.kind == ARRAYS:
-        return train(MemoryPlace())
+        return train(MemoryPlace()).kept_by(_Arrays(data))
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-"))
     try:
         run = train(folder)
@@ -258,6 +261,19 @@ def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | Classes
         remove_folder(folder)
         raise
     return run.kept_by((Temporary(folder), data.keeper))
+
+
+class _Arrays:
+    """The rows that a run in memory was trained on, which a kernel's model is made of; one from a pickle has none."""
+
+    def __init__(self, data: Dataset) -> None:
+        self.data = data
+
+    def __deepcopy__(self, known: dict[int, Any]) -> _Arrays:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
 
 
 def train_run(

@@ -117,7 +117,7 @@ class ClassesStep:
         return f"<step {self.step}: C = {self.c:g}, {len(self.parts)} classes, relative gap {self.relative_gap:.1e}>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClassesRun(RunOf[ClassesStep]):
     """The run directory of several classes; while it is not finished, a step is there once all classes have it.
 

@@ -40,6 +40,7 @@ from pipeline.runs.records import (
     StepRecord,
     step_fields,
 )
+from pipeline.runs.tables import frame_of, html_of
 from pipeline.spec import PathSpec
 
 if TYPE_CHECKING:
@@ -209,6 +210,23 @@ class RunOf(Generic[S]):
         listen(Note(f"{self.path}: no step has C = {c!r}; the one before it has {below[-1].c:.6g}"))
         return below[-1]
 
+    def to_frame(self) -> Any:
+        """Return a pandas frame, a row a step: C, certificate, scores, rows, and what the step took.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            Indexed by ``step``. pandas is imported here; MissingError says how to install it.
+        """
+        return frame_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
+    def __repr__(self) -> str:
+        steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
+        return f"<run {self.path}: {steps}{', C = ' + self._all_c() if self.steps else ''}>"
+
     def _all_c(self) -> str:
         """List the C there are, in a few words."""
         texts = [f"{step.c:.6g}" for step in self.steps]
@@ -225,7 +243,7 @@ class RunOf(Generic[S]):
             raise RunError(f"{self.path}: has {count} steps of {said}; run the same svmsieve path again")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run(RunOf[StepView]):
     """The run directory of one path; one that is kept in memory has no directory, and ``path`` says so."""
 

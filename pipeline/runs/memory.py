@@ -160,6 +160,4 @@ class MemoryWriter:
 
     def scratch(self) -> Path:
         """Raise: arrays that do not fit into memory need a folder."""
-        raise BudgetError(
-            "arrays by row take more than their share of memory; raise memory, or give a run directory as out"
-        )
+        raise BudgetError("arrays by row take more than their share of memory; raise memory, or name a folder as out")
