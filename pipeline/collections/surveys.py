@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import dask
-import numpy as np
 import pyarrow as pa
 
 from pipeline.collections.frame_table import FrameTable, tell
@@ -22,7 +21,7 @@ from pipeline.data.tables.decide import decide, wishes
 from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.learn import Survey, settled
 from pipeline.data.tables.plan import TablePlan
-from pipeline.data.tables.survey import BatchFound, Found, Wish, look
+from pipeline.data.tables.survey import Found, Wish, look
 from pipeline.engine.delayed import computed
 from pipeline.engine.engine import Engine
 from pipeline.errors import NoRowsError
@@ -69,25 +68,5 @@ def merged_surveys(held: tuple[TableReader, dict[str, Wish]], parts: list[Mappin
     """Return what several parts, one after the other, say together."""
     survey = Survey(held[1])
     for part in parts:
-        survey.add({name: _as_batch(found) for name, found in part.items()})
-        for name, found in part.items():
-            values = survey.found[name].values
-            if values is not None and found.values is not None:
-                values.all = values.all and found.values.all
-                values.twice = values.twice or found.values.twice
-                values.long = values.long or found.values.long
+        survey.merge(part)
     return survey.found
-
-
-def _as_batch(found: Found) -> BatchFound:
-    values = found.values
-    return BatchFound(
-        rows=found.rows,
-        missing=found.missing,
-        numbers=found.numbers,
-        dates=found.dates,
-        times=found.times,
-        texts=None if values is None else list(values.counts),
-        counts=None if values is None else np.array(list(values.counts.values()), np.int64),
-        words=found.words,
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -86,6 +86,15 @@ class Survey:
         """Take in what the next batch says; where there are too many values, the column with most forgets some."""
         for name, found in batch.items():
             self.found[name].add(found)
+        self._forget()
+
+    def merge(self, later: Mapping[str, Found]) -> None:
+        """Take in what is known of later rows."""
+        for name, found in later.items():
+            self.found[name].merge(found)
+        self._forget()
+
+    def _forget(self) -> None:
         values = [found.values for found in self.found.values() if found.values is not None]
         while sum(len(each.counts) for each in values) > MOST_TOGETHER:
             max(values, key=lambda each: len(each.counts)).forget()
