@@ -11,6 +11,7 @@ from pipeline.collections.bags import partitions_of_bag
 from pipeline.collections.dask_arrays import partitions_of_array
 from pipeline.collections.dask_frames import partitions_of_frame, schema_of
 from pipeline.collections.kinds import DASK_ARRAY, DASK_FRAME
+from pipeline.collections.matrices import refuse_columns
 from pipeline.collections.partitioned import Partitioned
 from pipeline.collections.surveys import learn_partitions
 from pipeline.collections.tables import TableReader
@@ -40,16 +41,13 @@ class DaskData:
         if self.kind == DASK_FRAME:
             self._refuse_hasher()
             return partitions_of_frame(self.x, self.y, self.weight, options)
-        columns = (options.weight_column, options.group_column, options.ignore)
-        if columns != (ReadOptions.weight_column, ReadOptions.group_column, ReadOptions.ignore):
-            raise SpecError(
-                f"weight, group and ignore name columns of a frame, and a {self.kind} has none; leave them out"
-            )
         if self.kind == DASK_ARRAY:
             self._refuse_hasher()
+            refuse_columns(options, "array")
             if self.y is None:
                 raise DataError("an array has no labels in it; give them as y", path="the Dask array")
             return partitions_of_array(self.x, self.y, self.weight)
+        refuse_columns(replace(options, label_column=ReadOptions.label_column), "item of a bag")
         return partitions_of_bag(self.x, self.y, self.weight, self.hasher, options.label_column)
 
     def _refuse_hasher(self) -> None:

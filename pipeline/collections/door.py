@@ -6,18 +6,18 @@ shards where it is computed (``writing``), in a folder that all workers see.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.collections.kinds import DASK_FRAME, DATASET, FRAMES, PATH, is_dask, kind_of
 from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES
-from pipeline.data.ingest.ingest import check_bias, reading_spec
+from pipeline.data.ingest.ingest import IngestSpec, check_bias, reading_spec
 from pipeline.data.inputs import open_dataset
 from pipeline.data.reading.base import ReadOptions
 from pipeline.data.tables.asked import AUTO
-from pipeline.engine.engine import Engine
+from pipeline.engine.engine import Engine, engine_for
 from pipeline.errors import DataError, SpecError
 from pipeline.events import Listener, silent
 
@@ -86,18 +86,16 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
     Dataset
         The rows of a Dask collection in shards, those of arrays and frames in memory.
     """
-    check_bias(bias or 0.0)
     kind = kind_of(data)
-    named = (("label", label), ("weight", weight), ("group", group), ("ignore", tuple(ignore) or None))
-    if kind in (PATH, DATASET):
-        given = (("y", y), ("sample_weight", sample_weight), ("hasher", hasher), ("out", out), *named)
-        _refuse(given, f"applies to arrays and frames, and the data are a {kind}")
-        if kind == DATASET:
-            _refuse(
-                (("positive", positive), ("bias", bias), ("columns", columns)),
-                "applies when data are read; this data set was",
-            )
-            return data
+    if kind == DATASET:
+        reading: dict[str, Any] = {"label": label, "weight": weight, "group": group, "ignore": tuple(ignore) or None}
+        reading |= {"positive": positive, "columns": columns, "bias": bias}
+        _refuse(reading, "applies when data are read, and these have been")
+    if kind not in (PATH, DATASET, DASK_FRAME, *FRAMES):
+        _refuse({"columns": columns}, f"says what becomes of tables, and the data are a {kind}")
+    for one, other in ((("y", y), ("label", label)), (("sample_weight", sample_weight), ("weight", weight))):
+        if one[1] is not None and other[1] is not None:
+            raise SpecError(f"{one[0]} and {other[0]} both say the same of every row; give one of them")
     spec = reading_spec(
         positive=positive,
         bias=bias,
@@ -109,23 +107,33 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
         ignore=ignore,
         rows_per_shard=rows_per_shard,
     )
-    if kind == PATH:
-        return open_dataset(data, spec, listen)
-    if y is not None and label is not None:
-        raise SpecError("y and label both say what the labels are; give one of them")
-    if weight is not None and sample_weight is not None:
-        raise SpecError("weight and sample_weight both say what the weights are; give one of them")
+    with engine_for(engine, scheduler, None) as made:
+        return dataset_for(data, y, sample_weight, spec, hasher=hasher, out=out, engine=made, listen=listen)
+
+
+def dataset_for(
+    data: Any,
+    y: Any,
+    sample_weight: Any,
+    spec: IngestSpec,
+    *,
+    hasher: Any = None,
+    out: str | Path | None = None,
+    engine: Engine,
+    listen: Listener = silent,
+) -> Dataset:
+    """Return data of any kind as a data set, read as ``spec`` says; all else is as in ``dataset_of``."""
+    check_bias(spec.bias)
+    kind = kind_of(data)
+    if kind in (PATH, DATASET):
+        given = {"y": y, "sample_weight": sample_weight, "hasher": hasher, "out": out}
+        _refuse(given, "belongs to arrays and frames; data in files have labels and weights in them")
+        return data if kind == DATASET else open_dataset(data, spec, listen)
     if is_dask(data):
-        if kind != DASK_FRAME:
-            _refuse((("columns", columns),), f"says what becomes of tables, and this is a {kind}")
         from pipeline.collections.dask_data import DaskData, dataset_of_dask  # noqa: PLC0415 - slow to import
 
-        asked = DaskData(data, kind, y, sample_weight, hasher)
-        if engine is not None:
-            return dataset_of_dask(asked, spec, out, engine, listen)
-        with Engine(scheduler) as made:
-            return dataset_of_dask(asked, spec, out, made, listen)
-    _refuse((("hasher", hasher), ("out", out)), "applies to Dask collections; arrays and frames are taken as they are")
+        return dataset_of_dask(DaskData(data, kind, y, sample_weight, hasher), spec, out, engine, listen)
+    _refuse({"hasher": hasher, "out": out}, "applies to Dask collections; arrays and frames are taken as they are")
     for values, what in ((y, "y"), (sample_weight, "sample_weight")):
         if is_dask(values):
             raise DataError(f"is a Dask collection, but the rows are in memory; pass {what}.compute()", path=what)
@@ -133,11 +141,10 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
 
     if kind in FRAMES:
         return dataset_of_frame(data, y, sample_weight, spec, listen)
-    _refuse((*named, ("columns", columns)), "names a column, and an array has none; give y and sample_weight")
     return dataset_of_array(data, y, sample_weight, spec)
 
 
-def _refuse(given: Sequence[tuple[str, Any]], why: str) -> None:
-    for name, value in given:
+def _refuse(given: Mapping[str, Any], why: str) -> None:
+    for name, value in given.items():
         if value is not None:
             raise SpecError(f"{name} {why}; leave it out")

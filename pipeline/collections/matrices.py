@@ -14,10 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from pipeline.collections.part import Part, costs_of_rows, labels_of_rows
+from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.block import LARGEST_FEATURES, Block, Origin, ReadRules, make_block, zero_based
 from pipeline.data.reading.labels import RawLabels
 from pipeline.data.reading.layout import BATCH_CELLS, ROW_CELLS
-from pipeline.errors import DataError
+from pipeline.errors import DataError, SpecError
 
 ROWS_AT_A_TIME, NONZEROS_AT_A_TIME = 1 << 16, 1 << 20  # of a sparse matrix: 16 MB as float64 with their indices
 Csr = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -85,6 +86,14 @@ def expect_two_dimensions(shape: tuple[float, ...], where: str) -> None:
     if not shape[1] or shape[1] > LARGEST_FEATURES:
         problem = f"{shape[1]:,} features, and there may be 1 to {LARGEST_FEATURES:,}"
         raise DataError(f"{problem}; give other columns", path=where)
+
+
+def refuse_columns(reading: ReadOptions, what: str) -> None:
+    """Refuse to name columns of something that has none."""
+    for field in ("label_column", "weight_column", "group_column", "ignore"):
+        if getattr(reading, field) != getattr(ReadOptions, field):
+            name = field.removesuffix("_column")
+            raise SpecError(f"{name} names a column, and an {what} has none; give y and sample_weight instead")
 
 
 def slices(matrix: Any) -> Iterator[tuple[int, int, Csr]]:

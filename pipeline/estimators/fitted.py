@@ -27,12 +27,12 @@ from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.estimators.inputs import Training, is_named
-from pipeline.estimators.outcomes import Labelling, Probabilities
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.directory import Run, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel
 from pipeline.scoring.models import any_model_of
+from pipeline.use.outcomes import Labelling, Probabilities
 from pipeline.use.predict import predicted, rows_for
 from pipeline.use.predict_classes import predict_classes
 

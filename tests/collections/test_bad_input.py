@@ -159,7 +159,7 @@ def test_settings_that_do_not_apply(tmp_path):
     ):
         with pytest.raises(SieveError, match=expected):
             dataset_of(X, Y, **settings)
-    with pytest.raises(SieveError, match="y applies to arrays and frames, and the data are a path"):
+    with pytest.raises(SieveError, match="y belongs to arrays and frames; data in files have labels"):
         dataset_of("rows.svm", Y)
     with pytest.raises(SieveError, match="y and label both"):
         dataset_of(frame(X, Y), Y, label="label")
