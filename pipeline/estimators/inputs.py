@@ -108,12 +108,12 @@ def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> 
 
 def weights_given(sample_weight: Any, x: Any) -> np.ndarray:
     """Return the weights of rows, checked: none below 0, and not all 0."""
+    if np.size(sample_weight) and not np.any(sample_weight):  # newer versions of scikit-learn say so in other words
+        raise DataError("all sample weights are zero, so that there is no row to train on; give some rows a weight")
     found: np.ndarray = _check_sample_weight(sample_weight, x, dtype=np.float64)
     if (found < 0).any():
         row = int(np.argmax(found < 0))
         raise DataError(f"weight {found[row]:g} is negative; drop the row or correct it", path="sample_weight", row=row)
-    if not found.any():
-        raise DataError("all sample weights are zero, so that there is no row to train on; give some rows a weight")
     return found
 
 
