@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 from itertools import count
@@ -80,6 +81,17 @@ def own_cache(caches, monkeypatch):
 def no_word_of_compiling(monkeypatch):
     """Have what commands say in this process not depend on what was compiled before; tests/test_jit.py undoes it."""
     monkeypatch.setattr("pipeline.kernel_cache._Silence.over", True)
+
+
+@pytest.fixture
+def tables_as_they_are(monkeypatch):
+    """Have ``--columns`` be none where a test does not say: what it is about are tables of numbers as they are."""
+    asked = importlib.import_module("pipeline.data.tables.asked")
+
+    def with_columns(reading, columns, bias):
+        return asked.with_columns(reading, asked.AS_THEY_ARE if columns == asked.AUTO else columns, bias)
+
+    monkeypatch.setattr("pipeline.data.ingest.ingest.with_columns", with_columns)
 
 
 @pytest.fixture

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.api.data import as_dataset
+from pipeline.api.data import as_trained
 from pipeline.api.keywords import checked_keywords
 from pipeline.api.predictions import AnySource, opened_run
 from pipeline.data.dataset import Dataset
-from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.engine.engine import Engine, engine_for
 from pipeline.errors import RunError, SpecError
 from pipeline.files import local
@@ -66,7 +65,7 @@ def screen(
     step = source.at(c) if isinstance(source, RunOf) else source
     if not isinstance(step, StepView):
         raise SpecError("screening is for two classes; give the run of one class, run.runs[k]")
-    rows = as_dataset(data, y, None, IngestSpec(bias=step.data.bias))
+    rows = as_trained(step.data, data, y, None)
     with engine_for(engine, scheduler, workers) as made:
         parts = list(screening(made, rows, step, c, rule, memory).parts())
     return Screened(*(np.concatenate([getattr(p, key) for p in parts]) for key in ("lower", "upper", "verdicts")))
@@ -111,10 +110,10 @@ def verify(  # noqa: PLR0913 - all but three are keywords
     if isinstance(run, RunOf) and getattr(run, "in_memory", False):
         raise RunError("the run is kept in memory; train with out=DIR to have one that can be verified")
     path = run.path if isinstance(run, RunOf) else Path(run)
-    spec = IngestSpec(bias=open_run(path).header.data.bias)
+    about = open_run(path).header.data
     with progress(quiet=not verbose) as listen, engine_for(engine, scheduler, workers) as made:
-        source = as_dataset(data, y, sample_weight, spec, listen)
-        judge = None if validation is None else as_dataset(validation, None, None, spec, listen)
+        source = as_trained(about, data, y, sample_weight, listen)
+        judge = None if validation is None else as_trained(about, validation, None, None, listen)
         return verify_any(made, path, source, step, listen, judge)
 
 

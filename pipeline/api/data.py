@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pipeline.data.reading.labels import LabelCoder, LabelMap, RawLabels
 from pipeline.errors import DataError, SpecError, shown
 from pipeline.events import Listener, silent
 from pipeline.progress import progress
+from pipeline.runs.data_record import DataRecord
 from pipeline.sizes import bytes_of
 
 ARRAYS_ONLY = "belongs to arrays; data in files have labels and weights in them: leave it out"
@@ -30,8 +32,9 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
     y: Any = None,
     *,
     sample_weight: Any = None,
-    bias: float = 0.0,
+    bias: float | None = None,
     positive: str | None = None,
+    columns: str = "auto",
     format: str = "auto",  # noqa: A002
     label_column: str = "label",
     weight_column: str = "weight",
@@ -52,10 +55,14 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
         The labels of rows in memory, numbers or text.
     sample_weight : array-like of shape (n_samples,), default=None
         The costs of rows in memory, all above 0.
-    bias : float, default=0.0
-        The value of a constant feature that is added; 0 adds none.
+    bias : float, default=None
+        The value of a constant feature that is added; 0 adds none. None is 1 where columns of a table are encoded, else
+        none.
     positive : str, default=None
         The label that is +1, all others being -1; None: of two labels the larger, three or more are classes.
+    columns : str, default="auto"
+        What becomes of the columns of a table in files: "auto" scales numbers and encodes strings and dates, "none"
+        takes numbers as they are; or a YAML file, or the data set or run whose features they are to be.
     format, label_column, weight_column, group, features, index_base, duplicates, ignore
         How files are read, as the options of ``svmsieve ingest`` of these names.
     verbose : int, default=0
@@ -70,6 +77,7 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
         format=format,
         positive=positive,
         bias=bias,
+        columns=columns,
         features=features,
         index_base=index_base,
         duplicates=duplicates,
@@ -87,8 +95,9 @@ def ingest(  # noqa: PLR0913 - all but two are keywords
     sources: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
-    bias: float = 0.0,
+    bias: float | None = None,
     positive: str | None = None,
+    columns: str = "auto",
     format: str = "auto",  # noqa: A002
     label_column: str = "label",
     weight_column: str = "weight",
@@ -112,7 +121,7 @@ def ingest(  # noqa: PLR0913 - all but two are keywords
         The files, in order: svmlight text, CSV, npz or Parquet, patterns, directories, URLs.
     out : path
         The shard directory.
-    bias, positive, format, label_column, weight_column, group, features, index_base, duplicates, ignore
+    bias, positive, columns, format, label_column, weight_column, group, features, index_base, duplicates, ignore
         As in ``open_dataset``.
     rows_per_shard : int, default=None
         Rows of a shard; None cuts by size.
@@ -136,6 +145,7 @@ def ingest(  # noqa: PLR0913 - all but two are keywords
         format=format,
         positive=positive,
         bias=bias,
+        columns=columns,
         features=features,
         index_base=index_base,
         duplicates=duplicates,
@@ -164,13 +174,23 @@ def as_dataset(
             if value is not None:
                 raise SpecError(f"{what} {ARRAYS_ONLY}")
         return data if isinstance(data, Dataset) else inputs.open_dataset(data, spec, listen)
-    spec = spec or IngestSpec()
+    spec = spec or reading_spec()
     x, columns = matrix_of(data)
     if y is None:
         raise DataError("rows in memory need labels; give them as y")
     codes, labels = _coded(y, spec.positive, x.shape[0])
     costs = None if sample_weight is None else _of_rows("sample_weight", sample_weight, x.shape[0]).astype(np.float64)
     return in_memory(x, codes, labels, costs, bias=spec.bias, columns=columns, name="X")
+
+
+def as_trained(about: DataRecord, data: Any, y: Any, sample_weight: Any, listen: Listener = silent) -> Dataset:
+    """Return data of any kind as a run's data were: with their bias, and a table's columns encoded as they were."""
+    spec = IngestSpec(bias=about.bias)
+    if about.encoding is not None:
+        spec = replace(spec, reading=spec.reading.encoded(about.encoding))
+    if isinstance(data, str | Path) and y is None and sample_weight is None:
+        return inputs.open_dataset(data, spec, listen, given=())
+    return as_dataset(data, y, sample_weight, spec, listen)
 
 
 def matrix_of(data: Any) -> tuple[Any, tuple[str, ...] | None]:

@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.api.data import as_dataset
+from pipeline.api.data import as_dataset, as_trained
 from pipeline.api.keywords import checked_keywords
 from pipeline.data.dataset import Dataset
-from pipeline.data.ingest.ingest import IngestSpec
+from pipeline.data.ingest.ingest import reading_spec
 from pipeline.engine.engine import Engine
 from pipeline.events import Listener
 from pipeline.path import fit
 from pipeline.path.fit import AnyStep
 from pipeline.progress import progress
 from pipeline.runs.classes import ClassesRun
+from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import Run, RunOf
 from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 
@@ -26,7 +27,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     y: Any = None,
     *,
     sample_weight: Any = None,
-    bias: float = 0.0,
+    bias: float | None = None,
     out: str | Path | None = None,
     validation: Any = None,
     reference: AnyStep | RunOf[Any] | Sequence[AnyStep] | None = None,
@@ -66,8 +67,9 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
         The labels of rows in memory.
     sample_weight : array-like of shape (n_samples,), default=None
         The costs of rows in memory.
-    bias : float, default=0.0
-        The value of a constant feature, added to arrays and to files that are read; 0 adds none.
+    bias : float, default=None
+        The value of a constant feature, added to arrays and to files that are read; 0 adds none. None is 1 where
+        columns of a table are encoded, else none.
     out : path, default=None
         The run directory; a run there that was interrupted is continued. Without it arrays are trained in memory, and
         models of files live as long as the result or any of its steps.
@@ -173,7 +175,7 @@ def tune(  # noqa: PLR0913 - all but two are keywords
     y: Any = None,
     *,
     sample_weight: Any = None,
-    bias: float = 0.0,
+    bias: float | None = None,
     out: str | Path | None = None,
     cv: int = 5,
     holdout: float = 0.0,
@@ -266,12 +268,11 @@ def tune(  # noqa: PLR0913 - all but two are keywords
 
 
 def _sources(
-    data: Any, y: Any, sample_weight: Any, bias: float, validation: Any, listen: Listener
+    data: Any, y: Any, sample_weight: Any, bias: float | None, validation: Any, listen: Listener
 ) -> tuple[Dataset, Dataset | None]:
     """Return the rows to train on, and those to score on if there are any: a data set, or a pair of arrays."""
-    spec = IngestSpec(bias=bias)
-    source = as_dataset(data, y, sample_weight, spec, listen)
+    source = as_dataset(data, y, sample_weight, reading_spec(bias=bias), listen)
     if validation is None:
         return source, None
     both = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
-    return source, as_dataset(both[0], both[1], None, spec, listen)
+    return source, as_trained(DataRecord.of(source), both[0], both[1], None, listen)

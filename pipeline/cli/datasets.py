@@ -19,10 +19,13 @@ from pipeline.cli.options import (
 )
 from pipeline.cli.path import opened
 from pipeline.cli.table import table
+from pipeline.errors import DataError
 from pipeline.progress import counted, human_bytes, progress
 from pipeline.redact import redacted
 
 if TYPE_CHECKING:
+    from pipeline.data.dataset import Dataset
+    from pipeline.runs.data_record import DataRecord
     from pipeline.use.describe import Description
 
 
@@ -196,6 +199,29 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
     lengths = ("row length", *(f"{v:,.0f}" for v in d.row_lengths))
     norms = ("norm", *(f"{v:.4g}" for v in d.norms))
     table(header, [lengths, norms], right=range(1, 8))
+
+
+@datasets.command("columns", epilog="\b\nExample:\n  svmsieve datasets columns flights.parquet --label-column delayed")
+@click.argument("data", metavar="DATA|RUN")
+@reading_options
+@quiet_option
+def columns_command(data: str, quiet: bool, **options: Any) -> None:
+    """Print, as a file for --columns, what becomes of the columns of a table.
+
+    DATA is a table (which is ingested into the cache), or a data set or a run that was made of one.
+    """
+    from pipeline.data.tables.report import as_yaml
+    from pipeline.runs.directory import HEADER, open_run
+
+    made: Dataset | DataRecord
+    if (Path(data) / HEADER).is_file():
+        made = open_run(data).header.data
+    else:
+        with progress(quiet) as listen:
+            made = opened(data, options, listen)
+    if made.encoding is None:
+        raise DataError("its features were not made of the columns of a table; there is nothing to print", path=data)
+    click.echo(as_yaml(made.encoding, made.bias), nl=False)
 
 
 def _labels(d: Description) -> list[tuple[str, str]]:

@@ -87,7 +87,20 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--format", "format_", type=click.Choice(FORMATS), default="auto", show_default=True),
         click.option("--positive", metavar="LABEL", help="This label is +1 and every other -1 (one against the rest)."),
-        click.option("--bias", type=Finite(), default=0.0, metavar="B", help="Append a constant feature of value B."),
+        click.option(
+            "--columns",
+            default="auto",
+            show_default=True,
+            metavar="auto|none|FILE|DIR",
+            help="Of CSV and Parquet: what becomes of their columns. auto: numbers are scaled, strings and dates "
+            "encoded; none: numbers as they are; a YAML file says it; or as in the data set or run DIR.",
+        ),
+        click.option(
+            "--bias",
+            type=Finite(),
+            metavar="B",
+            help="Append a constant feature of value B [default: 1 where columns are encoded, else none].",
+        ),
         click.option(
             "--features",
             type=click.IntRange(1, 2**31 - 2),

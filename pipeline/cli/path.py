@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pipeline.data.dataset import Dataset
     from pipeline.path.fit import AnyStep
     from pipeline.runs.classes import ClassesRun
+    from pipeline.runs.data_record import DataRecord
     from pipeline.runs.directory import Run
 
 Step = TypeVar("Step")
@@ -167,23 +168,30 @@ def trained(
     spec = PathSpec(memory=options["memory"] or budget_for(out), **settings, **kernel.provisional)
     where = options["scheduler"], options["workers"], options["solve_on"]
     with progress(quiet) as listen, Engine(*where) as engine:
-        source, judge = both_opened(data, options, listen)
+        source, judge = both_opened(data, options, listen, references[0].header.data if references else None)
         return train_run(engine, source, kernel.settled(spec, engine, source), Path(out), judge, listen, references)
 
 
-def both_opened(data: str, options: dict[str, Any], listen: Any) -> tuple[Dataset, Dataset | None]:
-    """Open DATA and what --validation names, if anything."""
+def both_opened(
+    data: str, options: dict[str, Any], listen: Any, like: DataRecord | None = None
+) -> tuple[Dataset, Dataset | None]:
+    """Open DATA and what --validation names, if anything; a table of a run's data as it was for the run."""
     other = options["validation"]
-    source = opened(data, options, listen, other)
-    return source, opened(other, options, listen, data, source.index_base) if other else None
+    source = opened(data, options, listen, other, like)
+    return source, opened(other, options, listen, data, source) if other else None
 
 
 def opened(
-    data: str, options: dict[str, Any], listen: Any, beside: str | None = None, text_base: int | None = None
+    data: str,
+    options: dict[str, Any],
+    listen: Any,
+    beside: str | None = None,
+    like: Dataset | DataRecord | None = None,
 ) -> Dataset:
     """Open DATA as the reading options say; they may be meant for the data ``beside`` it that is read from files.
 
-    ``text_base`` is what the indices of svmlight text count from unless an option says so.
+    Unless an option says so, indices of svmlight text count from what they did in the data ``like`` which these are
+    read, and the columns of a table become the same features.
     """
     from pipeline.data.given import FORGOTTEN
     from pipeline.data.inputs import is_shards, open_dataset
@@ -192,7 +200,11 @@ def opened(
     if beside and not is_shards(beside):
         given -= set(FORGOTTEN)
     spec = reading_of(options)
-    return open_dataset(data, replace(spec, reading=replace(spec.reading, text_base=text_base)), listen, given)
+    if like is not None:
+        spec = replace(spec, reading=replace(spec.reading, text_base=like.index_base))
+    if like is not None and like.encoding is not None and "columns" not in given:
+        spec = replace(spec, bias=like.bias, reading=spec.reading.encoded(like.encoding))
+    return open_dataset(data, spec, listen, given)
 
 
 def reading_of(options: dict[str, Any]) -> Any:

@@ -85,7 +85,7 @@ def predict_command(
     opened_run = open_run(run)
     with progress(quiet) as listen, Engine(scheduler, options["workers"]) as engine:
         moved = options["training_data"]
-        training = opened(moved, options, listen, data) if moved else None
+        training = opened(moved, options, listen, data, opened_run.header.data) if moved else None
         model = any_model_of(opened_run, c, listen, training)
         calibration = opened_run.calibration_of(model.c) if options["probability"] else None
         source = rows_for(model, data, ingest_spec(options), listen, given_options())

@@ -85,7 +85,7 @@ def screen_command(
         what = f"{reference}: the folded row of kernel {step.spec.kernel} is no row of features"
         raise RunError(f"{what}; leave --keep-out away, and take the undecided rows from the verdicts")
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
-        source = opened(data, options, listen)
+        source = opened(data, options, listen, like=step.header.data)
         source.expect_two_classes("screening")
         found = screening(engine, source, step, c, rule, options["memory"])
         counts = screen_to(out, found)

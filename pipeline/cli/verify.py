@@ -11,10 +11,11 @@ import click
 
 from pipeline.cli.options import quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.path import both_opened
-from pipeline.errors import RunError
+from pipeline.errors import RunError, SieveError
 from pipeline.progress import counted, progress
 
 if TYPE_CHECKING:
+    from pipeline.runs.data_record import DataRecord
     from pipeline.verify.verify import Finding
 
 EXAMPLES = """
@@ -62,7 +63,7 @@ def verify_command(run: str, data: str, step: int | None, as_json: bool, quiet: 
     from pipeline.verify.classes import verify_any
 
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
-        source, judge = both_opened(data, options, listen)
+        source, judge = both_opened(data, options, listen, _about(run))
         found = verify_any(engine, run, source, step, listen, judge)
     failed = [finding for finding in found if not finding.holds]
     if as_json:
@@ -74,6 +75,16 @@ def verify_command(run: str, data: str, step: int | None, as_json: bool, quiet: 
     if not as_json:
         for name, group in groupby(found, key=lambda finding: finding.run):
             _show(name, list(group))
+
+
+def _about(run: str) -> DataRecord | None:
+    """Return what a run says of its data; of one that cannot be read it is for ``verify_any`` to say why."""
+    from pipeline.runs.directory import open_run
+
+    try:
+        return open_run(run).header.data
+    except SieveError:
+        return None
 
 
 def _show(run: str, found: list[Finding]) -> None:

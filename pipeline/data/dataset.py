@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pipeline.cores import available_cores
 from pipeline.data.classes import ClassShard, OneAgainstRest
@@ -21,6 +21,9 @@ from pipeline.data.shards.rows import Rows
 from pipeline.data.stores.located import located
 from pipeline.data.stores.remote import open_remote
 from pipeline.errors import DataError, DatasetError
+
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
 
 
 class Shard(Protocol):
@@ -74,7 +77,7 @@ class Dataset:
     ``columns`` names the features but for the bias, where the source had names; ``index_base`` is what the indices of
     svmlight text that went into it count from, if there was any. ``class_counts`` are the rows of each class, where
     there are three or more; ``view`` says that this is one of those against the rest. ``group`` is the column that rows
-    have their groups from, if they have any.
+    have their groups from, if they have any; ``encoding`` is what made features of a table's columns.
     """
 
     path: str
@@ -91,6 +94,7 @@ class Dataset:
     class_counts: tuple[int, ...] = ()
     view: OneAgainstRest | None = None
     group: str | None = None
+    encoding: Encoding | None = None
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -164,6 +168,7 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
         index_base=manifest.index_base,
         class_counts=manifest.class_counts,
         group=manifest.group,
+        encoding=manifest.encoding,
     )
 
 

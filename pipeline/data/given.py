@@ -11,17 +11,20 @@ from collections.abc import Collection
 
 from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.ingest import IngestSpec
+from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.labels import label_text
+from pipeline.data.tables.asked import AUTO
 from pipeline.errors import DataError
 
-KEPT = ("bias", "positive", "features", "index_base", "group")
+KEPT = ("bias", "columns", "positive", "features", "index_base", "group")
 FORGOTTEN = ("format", "duplicates", "label_column", "weight_column", "ignore", "max_line")
 
 
 def stated(spec: IngestSpec) -> set[str]:
     """Return the reading options in which a spec is not the default."""
     now, before = _values(spec), _values(IngestSpec())
-    return {name for name in now if now[name] != before[name]}
+    usual = spec.reading.table is not None and spec.reading.table.source == AUTO
+    return {name for name in now if now[name] != before[name] and not (name == "columns" and usual)}
 
 
 def refuse_reading(data: Dataset, spec: IngestSpec, given: Collection[str]) -> None:
@@ -42,6 +45,9 @@ def _kept(data: Dataset, name: str, asked: object) -> tuple[str, bool]:
     """Return what the shards have, in words, and whether that is what is asked."""
     if name == "bias":
         return f" with bias {data.bias:g}", asked == data.bias
+    if name == "columns":
+        learnt = None if data.encoding is None else data.encoding.digest
+        return " whose columns were encoded" if learnt else " of numbers as they were", asked == learnt
     if name == "positive" and data.classes:
         return f" with {len(data.classes):,} classes", False
     if name == "positive":
@@ -65,6 +71,7 @@ def _values(spec: IngestSpec) -> dict[str, object]:
         "features": reading.rules.features,
         "index_base": reading.rules.base,
         "format": reading.format,
+        "columns": _columns(reading),
         "duplicates": reading.rules.add_duplicates,
         "label_column": reading.label_column,
         "weight_column": reading.weight_column,
@@ -72,3 +79,8 @@ def _values(spec: IngestSpec) -> dict[str, object]:
         "ignore": reading.ignore,
         "max_line": reading.max_line,
     }
+
+
+def _columns(reading: ReadOptions) -> object:
+    """Return what is asked of the columns of tables: an encoding, nothing, or to find out what is in them."""
+    return reading.table if reading.encoding is None else reading.encoding.digest

@@ -15,7 +15,7 @@ from pathlib import Path
 from pipeline.data.cache import cache_directory
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.given import refuse_reading, stated
-from pipeline.data.ingest.ingest import IngestSpec, Input, ingest
+from pipeline.data.ingest.ingest import IngestSpec, Input, ingest, reading_spec
 from pipeline.data.reading.arrays import ArraySource
 from pipeline.data.reading.base import Source
 from pipeline.data.reading.files import FILE_SUFFIXES, expand, format_of, is_folder, size_of, status_of
@@ -69,7 +69,7 @@ def open_dataset(
     as the file has not changed. Options that cannot apply to shards are refused: those ``given``, by default all in
     which the spec is not as always.
     """
-    spec = spec or IngestSpec()
+    spec = spec or reading_spec()
     path = str(path)
     if is_shards(path):
         data = open_shards(path)
@@ -79,7 +79,8 @@ def open_dataset(
         from pipeline.data.parquet_dataset import open_parquet_dataset  # noqa: PLC0415 - slow to import
 
         refuse_other_formats(path, spec)
-        return open_parquet_dataset(path, spec.options, spec.positive, spec.bias)
+        if not _to_encode(path, spec):
+            return open_parquet_dataset(path, as_they_are(spec).options, spec.positive, spec.bias)
     source, spec = resolve(path, spec, listen)
     directory = cache_directory() / "shards" / _key(source, spec)
     if not (directory / MANIFEST).is_file():
@@ -88,6 +89,28 @@ def open_dataset(
                 listen(Note(f"ingesting {path} into {directory}"))
                 ingest([source], directory, spec, listen)
     return open_shards(directory)
+
+
+def open_like(path: str | Path, other: Dataset, listen: Listener = silent) -> Dataset:
+    """Open data that are to be read as others were: the columns of a table become the same features."""
+    spec = reading_spec()
+    if other.encoding is not None:
+        spec = replace(spec, bias=other.bias, reading=spec.reading.encoded(other.encoding))
+    return open_dataset(path, spec, listen, given=())
+
+
+def as_they_are(spec: IngestSpec) -> IngestSpec:
+    """Return the spec with which columns of tables are features as they are."""
+    return replace(spec, reading=replace(spec.reading, table=None, encoding=None))
+
+
+def _to_encode(path: str, spec: IngestSpec) -> bool:
+    """Tell whether Parquet files have columns that are to be encoded: not if they hold lists."""
+    if spec.reading.table is None and spec.reading.encoding is None:
+        return False
+    from pipeline.data.reading.choose import open_sources  # noqa: PLC0415 - Arrow's readers, slow to import
+
+    return any(not source.layout.has_lists for source in open_sources([path], spec.options))  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -126,6 +149,8 @@ def is_shards(path: str) -> bool:
 def _reading(spec: IngestSpec, entry: RegistryEntry) -> dict[str, object]:
     """Return how the registry says this file is read, as far as the user has not."""
     reading: dict[str, object] = {"format": entry.format} if spec.reading.format == "auto" else {}
+    if spec.reading.encoding is None:
+        reading["table"] = None  # what the registry says of these features is said of them as they are
     if entry.columns:
         reading |= {"columns": entry.columns, "label_column": entry.label_column}
     return reading
@@ -136,7 +161,9 @@ def _key(source: Input | Source, spec: IngestSpec) -> str:
     files = expand(source.path) if isinstance(source, Input) else []
     state = [[f, size_of(f), 0 if is_url(f) else Path(f).stat().st_mtime_ns] for f in map(_absolute, files)]
     reading = dict(source.reading) if isinstance(source, Input) else source.path
-    text = json.dumps([reading, state, asdict(spec)], sort_keys=True, default=str)
+    learnt = None if spec.reading.encoding is None else spec.reading.encoding.digest
+    plain = asdict(replace(spec, reading=replace(spec.reading, encoding=None)))
+    text = json.dumps([reading, state, plain, learnt], sort_keys=True, default=str)
     return f"{last_name(source.path).split('.')[0]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from pipeline.data.ingest.ingest import ingest
+from pipeline.data.ingest.ingest import IngestSpec, ingest
+from pipeline.data.ingest.tables import learnt
 from pipeline.data.shards.compact import compact
 from pipeline.data.shards.cut import cut
 from pipeline.data.shards.manifest import MANIFEST, Manifest, read_manifest
@@ -46,9 +47,10 @@ class Intake:
         if plan.gone:
             self.ledger.forget(plan.gone)
         old = {shard for entry in plan.retire for shard in entry.shards}
+        spec = self._columns(plan)
         for entry in plan.add:
             self._make_room(old)
-            self._add(entry)
+            self._add(entry, spec)
         gone = old.union(self.ledger.superseded)
         if gone:
             retire(self.store.shards, gone)
@@ -59,14 +61,20 @@ class Intake:
             self.settle()
         self._compact()
 
-    def _add(self, entry: LedgerEntry) -> None:
+    def _columns(self, plan: Plan) -> IngestSpec:
+        """Return how files are read: the first night learns what is in the columns of its tables from all of them."""
+        spec = self.job.reading
+        return spec if self._manifest() is not None else learnt([e.opened_by for e in plan.add], spec, self.listen)
+
+    def _add(self, entry: LedgerEntry, spec: IngestSpec) -> None:
         """Append a file; one that cannot be read is entered as such and leaves the data set as it was."""
         self.ledger.adding = entry
         self.ledger.save()
         self.listen(Note(f"adding {entry.name}"))
-        spec = replace(self.job.reading, append=self._manifest() is not None)
+        spec, stated = replace(spec, append=self._manifest() is not None), self.job.stated & {"bias"}
         try:
-            ingest([entry.opened_by], self.store.shards, spec, self.listen, merging=False, only_two=True)
+            shards, listen = self.store.shards, self.listen
+            ingest([entry.opened_by], shards, spec, listen, given=stated, merging=False, only_two=True)
         except (DataError, MemoryError) as error:
             self.ledger.adding = None
             self.ledger.put(replace(entry, status=_status(error), note=_note(error)))

@@ -24,6 +24,7 @@ from pipeline.yaml_values import brief, flag, label, number, one_of, size, text,
 READING: dict[str, Callable[[Any], Any]] = {
     "format": one_of(*FORMATS),
     "positive": label,
+    "columns": text,
     "bias": number,
     "features": whole(1, LARGEST_FEATURES),
     "index_base": lambda value: one_of("auto", "0", "1")(str(value)),
@@ -93,7 +94,8 @@ class Expected:
 class Job:
     """A nightly job. ``window`` is in days; ``keep`` is how many runs besides the current one are kept.
 
-    ``notify`` are the words of a command that is told how a night ended.
+    ``notify`` are the words of a command that is told how a night ended; ``stated`` are the options of reading that
+    the file names.
     """
 
     source: Path
@@ -109,6 +111,7 @@ class Job:
     solve_on: str
     expected: Expected = field(default_factory=Expected)
     notify: tuple[str, ...] = ()
+    stated: frozenset[str] = frozenset()
 
     @property
     def settings(self) -> str:
@@ -140,14 +143,14 @@ def read_job(path: str | Path) -> Job:
     for gate in gates:
         if gate.score == LOG_LOSS != training.settings["select"]:
             raise top.error("gate", f"{gate.text}: this score is made only if it is selected by; add select: log_loss")
-    keep = top.section("keep")
+    keep, reading = top.section("keep"), top.section("reading")
     if keep:
         keep.only("runs")
     return Job(
         source=Path(path),
         inputs=tuple(map(here, top.take("inputs", texts))),
         store=Path(here(store)),
-        reading=_reading(top),
+        reading=_reading(top, here),
         window=top.optional("window", whole(1, LONGEST_WINDOW)),
         training=training,
         gates=gates,
@@ -157,10 +160,11 @@ def read_job(path: str | Path) -> Job:
         solve_on=top.take("solve_on", one_of("client", "worker"), "client"),
         expected=_expected(top.section("expect")),
         notify=top.optional("notify", _words) or (),
+        stated=frozenset(reading.items if reading else ()),
     )
 
 
-def _reading(top: Section) -> IngestSpec:
+def _reading(top: Section, here: Callable[[str], str]) -> IngestSpec:
     """Return how files are read; the limit of a line may stand beside the other limits or among the options."""
     section = top.section("reading")
     given: dict[str, Any] = {}
@@ -171,7 +175,12 @@ def _reading(top: Section) -> IngestSpec:
         if "max_line" in given:
             raise top.error("max_line", "stands in reading, too; leave one out")
         given["max_line"] = top.take("max_line", size)
-    return reading_spec(**given)
+    if section and given.get("columns", "auto") not in ("auto", "none"):
+        given["columns"] = here(given["columns"])
+    try:
+        return reading_spec(**given)
+    except SpecError as error:
+        raise (section or top).error("columns", str(error)) from error
 
 
 def _training(top: Section) -> tuple[Training, bool]:

@@ -12,7 +12,7 @@ from typing import Any
 from pipeline.budget import default_budget
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS
-from pipeline.data.inputs import open_dataset
+from pipeline.data.inputs import open_dataset, open_like
 from pipeline.engine.engine import Engine, engine_for
 from pipeline.errors import SpecError
 from pipeline.events import Listener, silent
@@ -102,7 +102,7 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     """
     here = None if out is None else local(out)
     source = data if isinstance(data, Dataset) else open_dataset(data)
-    judge = validation if isinstance(validation, Dataset) or validation is None else open_dataset(validation)
+    judge = validation if isinstance(validation, Dataset) or validation is None else open_like(validation, source)
     budget = budget_for(here) if memory is None else bytes_of(memory)
     references = (reference,) if isinstance(reference, StepView | ClassesStep) else tuple(reference or ())
     shape = asked_kernel(kernel, gamma, references)

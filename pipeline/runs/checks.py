@@ -16,6 +16,7 @@ from pipeline.data.shards.strict import is_unicode
 from pipeline.errors import shown
 from pipeline.maths.calibration import Calibration
 from pipeline.maths.score import LOG_LOSS
+from pipeline.runs.data_record import stored_table
 from pipeline.spec import SCORES, PathSpec
 
 STATUS = ("running", "finished")
@@ -117,6 +118,14 @@ def _is_calibration(x: Any) -> bool:
     return True
 
 
+def _is_table(x: Any) -> bool:
+    try:
+        stored_table(x)
+    except ValueError:
+        return False
+    return True
+
+
 def _are_labels(x: Any) -> bool:
     return isinstance(x, dict) and all(_are_names(x.get(side)) and x[side] for side in ("negative", "positive"))
 
@@ -158,6 +167,7 @@ DATA: dict[str, Check] = {
     "bias": _is_number,
     "labels": _are_labels,
     "columns": _or_none(_are_names),
+    "table": _is_table,
     "index_base": lambda x: x is None or (_is_whole(x) and x <= 1),
     "shards": _each(_is_shard),
     "validation": _or_none(_is_text),

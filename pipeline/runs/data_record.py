@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.data.dataset import Dataset
+
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class DataRecord:
     """The fingerprint of the validation data."""
     reference: tuple[ReferenceRecord, ...] = ()
     """The models of other runs that steps could start from."""
+    encoding: Encoding | None = None
+    """What made features of the columns of a table; None where they were features as they are."""
     classes: tuple[str, ...] = ()
     """The names of three classes or more; then no label is negative or positive."""
 
@@ -74,6 +79,7 @@ class DataRecord:
             shards=tuple((shard.digest, shard.n_rows) for shard in data.shards),
             validation=None if validation is None else validation.fingerprint,
             reference=reference,
+            encoding=data.encoding,
             classes=data.classes,
         )
 
@@ -95,6 +101,7 @@ class DataRecord:
             shards=tuple((digest, rows) for digest, rows in item.get("shards") or ()),
             validation=item.get("validation"),
             reference=tuple(ReferenceRecord(r["c"], r.get("fingerprint"), r.get("model")) for r in others),
+            encoding=stored_table(item.get("table")),
             classes=tuple(item.get("classes") or ()),
         )
 
@@ -106,6 +113,22 @@ class DataRecord:
         return {name: getattr(self, name) for name in names} | {
             **({"classes": list(self.classes)} if self.classes else labels),
             "columns": None if self.columns is None else list(self.columns),
+            **({} if self.encoding is None else {"table": _plain(self.encoding)}),
             "shards": [list(shard) for shard in self.shards],
             "reference": [vars(each) for each in self.reference],
         }
+
+
+def stored_table(item: Any) -> Encoding | None:
+    """Return what run.json says of a table; ValueError where it is something else."""
+    if item is None:
+        return None
+    from pipeline.data.tables.stored import from_json  # noqa: PLC0415 - Arrow's compute, which only tables need
+
+    return from_json(item)
+
+
+def _plain(encoding: Encoding) -> dict[str, Any]:
+    from pipeline.data.tables.stored import to_json  # noqa: PLC0415 - as above
+
+    return to_json(encoding)

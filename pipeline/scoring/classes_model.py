@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from pipeline.scoring.kernel_scores import Support, without
 from pipeline.scoring.linear_model import LinearModel, with_others
 from pipeline.scoring.model import Scored, TrainedModel
 from pipeline.scoring.watch import Piece, Watch
+
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
 
 PIECE_SCORES = 1 << 22  # that are made at a time: 32 MB
 COLUMNS = 8  # that the loop over classes takes at a time
@@ -63,6 +66,11 @@ class ClassesModel(TrainedModel):
     def index_base(self) -> int | None:  # type: ignore[override]
         """What svmlight indices of the training data counted from, if they came from such text."""
         return self.parts[0].index_base
+
+    @property
+    def encoding(self) -> Encoding | None:  # type: ignore[override]
+        """What made features of the columns of the table that the training data were, if they were one."""
+        return self.parts[0].encoding
 
     @property
     def beyond(self) -> str:  # type: ignore[override]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import Gathered
 from pipeline.scoring.kernel_scores import Support, without
 from pipeline.scoring.model import IGNORED, Scored, TrainedModel
+
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class KernelModel(TrainedModel):
     one_against_rest: bool = False
     columns: tuple[str, ...] | None = None
     index_base: int | None = None
+    encoding: Encoding | None = None
     beyond = "those beyond were 0 in training"
 
     @property
@@ -97,6 +101,6 @@ def kernel_margins(
     ``rows`` are those of ``data`` with alpha > 0.
     """
     labels, own = data.labels, data.n_features - (1 if kernel.bias else 0)
-    names = (labels.negative, labels.positive, labels.one_against_rest, data.columns, data.index_base)
+    names = (labels.negative, labels.positive, labels.one_against_rest, data.columns, data.index_base, data.encoding)
     model = KernelModel(Path(data.path), 0, 0.0, support_of(rows, alpha, kernel), own, *names)
     return np.concatenate([score * sign for score, sign in model.shard_scores(engine, other)])

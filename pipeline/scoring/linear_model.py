@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from pipeline.data.shards.rows import Rows
 from pipeline.events import Listener, silent
 from pipeline.maths import csr
 from pipeline.scoring.model import Scored, TrainedModel
+
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class LinearModel(TrainedModel):
     one_against_rest: bool = False
     columns: tuple[str, ...] | None = None
     index_base: int | None = None
+    encoding: Encoding | None = None
     beyond = "those beyond have weight 0"
 
     @property
@@ -93,5 +97,5 @@ def _scores(rows: Rows, w: np.ndarray) -> np.ndarray:
 def trained_on(data: Dataset, run: Path, c: float, w: np.ndarray) -> LinearModel:
     """Return the model that a run on these data is about to write."""
     labels = data.labels
-    names = (labels.negative, labels.positive, labels.one_against_rest, data.columns, data.index_base)
+    names = (labels.negative, labels.positive, labels.one_against_rest, data.columns, data.index_base, data.encoding)
     return LinearModel(run, 0, c, w, data.bias, *names)

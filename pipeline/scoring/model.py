@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from pipeline.errors import SpecError
 from pipeline.events import Listener, Note, silent
 from pipeline.scoring.watch import Watch
 
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
+
 SIGNS = ("-1", "+1")
 IGNORED = -1
 Scored = tuple[np.ndarray, np.ndarray]  # scores and labels
@@ -32,7 +35,7 @@ class TrainedModel:
     """The step ``step`` of a run, trained at ``c``; ``bias`` 0 means that there is no bias column.
 
     ``columns`` are the names of the features, if the training data had names; ``index_base`` is what their svmlight
-    indices counted from, if they came from such text.
+    indices counted from, if they came from such text; ``encoding`` is what made features of a table's columns.
     """
 
     run: Path
@@ -44,6 +47,7 @@ class TrainedModel:
     one_against_rest: bool
     columns: tuple[str, ...] | None
     index_base: int | None
+    encoding: Encoding | None
     beyond = ""  # what becomes of features that no training row had
 
     @property
@@ -84,7 +88,16 @@ class TrainedModel:
         self.check_bias(data.path, data.bias)
         self._check_labels(data, listen)
         own = data.n_features - (1 if self.bias else 0)
+        if self.encoding is not None or data.encoding is not None:
+            self._check_encoding(data)
+            return np.arange(own)
         return self._by_name(data, listen) if data.columns else self._by_position(data, own, listen)
+
+    def _check_encoding(self, data: Dataset) -> None:
+        """Refuse data whose columns were made features of in another way than the run's."""
+        if self.encoding is None or data.encoding is None or self.encoding.digest != data.encoding.digest:
+            problem = f"its features were made of its columns in another way than those of the run {self.run}"
+            raise SpecError(f"{data.path}: {problem}; ingest its files again with --columns {self.run}")
 
     def _by_name(self, data: Dataset, listen: Listener) -> np.ndarray:
         assert data.columns is not None

@@ -6,6 +6,7 @@ says that they were, or where the user says that they are now. They must have th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def model_of(
     columns, own = _columns(about), about.features - (1 if about.bias else 0)
     if columns is not None and len(set(columns)) != own:
         raise RunError(f"{path}: run.json does not name the model's {own:,} features; train again")
-    names = (about.negative, about.positive, about.one_against_rest, columns, about.index_base)
+    names = (about.negative, about.positive, about.one_against_rest, columns, about.index_base, about.encoding)
     if gamma is None:
         return LinearModel(path, step.step, step.c, step.w, about.bias, *names)
     data, alpha = _training_data(path, about, training, listen), step.alpha
@@ -101,6 +102,8 @@ def _training_data(run: Path, about: DataRecord, given: Dataset | str | Path | N
         data = given
     else:
         spec = IngestSpec(positive=about.positive[0] if len(about.positive) == 1 else None, bias=about.bias)
+        if about.encoding is not None:
+            spec = replace(spec, reading=spec.reading.encoded(about.encoding))
         try:
             data = open_dataset(given or about.path, spec, listen, given=())
         except SieveError as error:

@@ -45,6 +45,8 @@ class RowsToScore:
         self, model: AnyModel, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
     ) -> None:
         spec = spec or IngestSpec(bias=model.bias)
+        if model.encoding is not None:
+            spec = replace(spec, bias=model.bias, reading=spec.reading.encoded(model.encoding))
         self.model, self.path, self.listen = model, str(path), listen
         refuse_other_formats(self.path, spec)
         found, spec = resolve(self.path, spec, listen)
@@ -100,14 +102,14 @@ class RowsToScore:
     def _check_columns(self) -> None:
         """Say what is matched how, and refuse widths that cannot be: before anything is read."""
         known, model = self.model.known, self.model
-        unnamed = [source for source in self.sources if source.columns is None]
+        unnamed = [source for source in self.sources if source.columns is None and not _is_encoded(source)]
         for source in unnamed:
             width = source.n_features
-            if width is not None and width != known and model.columns:
+            if width is not None and width != known and (model.columns or model.encoding):
                 raise self._other_width(width)
             if width is not None and width < known:
                 self.listen(Note(f"{source.path}: has {width:,} features, the model {known:,}; the missing ones are 0"))
-        if unnamed and model.columns:
+        if unnamed and (model.columns or model.encoding):
             self.listen(Note(f"{self.path}: has no column names; its features are taken by position"))
         extra: dict[str, None] = {}
         for source in self.sources:
@@ -120,7 +122,7 @@ class RowsToScore:
     def _report(self) -> None:
         """Say what was passed over, once all has been read."""
         own, known, unknown = self.largest + 1, self.model.known, self.labels.unknown
-        if own > known and self.model.columns:
+        if own > known and (self.model.columns or self.model.encoding):
             raise self._other_width(own)
         if own > known:
             said = f"has {own:,} features, the model {known:,}; {self.model.beyond}"
@@ -134,6 +136,11 @@ class RowsToScore:
         known = self.model.known
         problem = f"has {width:,} features without names, the run {self.model.run} {known:,}"
         return SpecError(f"{self.path}: {problem}; write the same features in the same order, or a table with names")
+
+
+def _is_encoded(source: Source) -> bool:
+    layout = getattr(source, "layout", None)
+    return isinstance(layout, Layout) and layout.encoding is not None
 
 
 @dataclass(frozen=True)

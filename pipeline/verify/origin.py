@@ -42,6 +42,8 @@ def _differences(said: DataRecord, found: DataRecord, data: Dataset) -> Iterator
         yield "run.json says otherwise than the data whether the negative class is all that is not positive"
     if said.says_columns and found.columns is not None and said.columns != found.columns:
         yield "run.json has other names of columns than the data"
+    if _table(said) != _table(found):
+        yield "run.json says that features were made of a table's columns in another way than the data do"
     if None not in (said.index_base, found.index_base) and said.index_base != found.index_base:
         yield f"run.json says that indices counted from {said.index_base}, but the data from {found.index_base}"
     if said.shards and data.fingerprint_of(_fingerprint(said)) != said.fingerprint:
@@ -50,3 +52,8 @@ def _differences(said: DataRecord, found: DataRecord, data: Dataset) -> Iterator
 
 def _fingerprint(said: DataRecord) -> str:
     return fingerprint([(lanes_of(digest), rows) for digest, rows in said.shards], said.features)
+
+
+def _table(about: DataRecord) -> str | None:
+    """Return what tells how features were made of columns from other ways."""
+    return None if about.encoding is None else about.encoding.digest

@@ -131,12 +131,12 @@ def test_screening_from_a_run_and_a_step(table, shards):
 
 def test_ingest_returns_the_data_set(table, shards, tmp_path):
     folder = shards.path.removesuffix("/shards")
-    data = svmsieve.ingest(f"{folder}/rows.csv", tmp_path / "shards", rows_per_shard=20)
+    data = svmsieve.ingest(f"{folder}/rows.csv", tmp_path / "shards", rows_per_shard=20, columns="none")
     assert data.fingerprint == shards.fingerprint
     assert len(data.shards) == 5
     with pytest.raises(errors.SieveError):
         svmsieve.ingest([f"{folder}/rows.csv"], tmp_path / "shards")
-    assert svmsieve.ingest([f"{folder}/rows.csv"], tmp_path / "shards", overwrite=True).n_rows == 90
+    assert svmsieve.ingest([f"{folder}/rows.csv"], tmp_path / "shards", overwrite=True, columns="none").n_rows == 90
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -190,3 +190,23 @@ def test_labels_beside_files_are_refused(shards):
     for given in ({"y": [0, 1]}, {"sample_weight": [1.0]}):
         with pytest.raises(errors.SpecError, match="belongs to arrays"):
             svmsieve.fit_path(shards, **given)
+
+
+def test_tables_with_text_are_encoded_scored_and_verified_as_they_were(tmp_path):
+    """A table whose label follows from a string and a number, one row in ten the other way round."""
+    rows = [(f"{'ab'[k % 2]}", k % 7, ("yes" if (k % 2) ^ (k % 10 == 9) else "no")) for k in range(140)]
+    for name, some in (("train.csv", rows[:100]), ("test.csv", rows[100:])):
+        lines = ["kind,size,label", *(",".join(map(str, row)) for row in some)]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    run = svmsieve.fit_path(train, grid=[1.0], validation=test, out=tmp_path / "run")
+    assert run.header.data.bias == 1.0
+    assert run.best.scores["accuracy"] == 0.9
+    found = svmsieve.predict(run, test)
+    assert found.label.tolist() == [("yes" if row[0] == "b" else "no") for row in rows[100:]]
+    assert all(finding.holds for finding in svmsieve.verify(run, train, validation=test))
+    assert svmsieve.screen(train, run, 1.1).verdicts.shape == (100,)
+    model = svmsieve.SieveSVC().fit(train)
+    assert model.predict(test).tolist() == found.label.tolist()
+    with pytest.raises(errors.DataError, match="column 'kind'"):
+        svmsieve.open_dataset(train, columns="none")

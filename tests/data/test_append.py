@@ -16,6 +16,8 @@ from pipeline.data.shards.manifest import Manifest, read_manifest
 from pipeline.errors import DataError
 from tests.formats import WRITERS, Table, contents, write_csv, write_npz, write_parquet_lists, write_svmlight
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
 
 def random_table(rows: int, features: int, seed: int = 0) -> Table:
     rng = np.random.default_rng(seed)

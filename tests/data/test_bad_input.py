@@ -20,6 +20,8 @@ from pipeline.data.dataset import open_shards
 from pipeline.data.reading.csv import READ_BYTES
 from tests.formats import WRITERS, Table, contents
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
 NAN, INF = float("nan"), float("inf")
 
 
@@ -492,7 +494,7 @@ def test_csv_a_column_has_any_name(tmp_path, refused, name):
 
 HEADERS = {
     "no label": ("y,a\n0,1\n", "no column 'label' for the labels; there are y, a; pass --label-column NAME"),
-    "semicolons": ("label;a\n0;1\n", "no column 'label' for the labels; there are label;a; "),
+    "spaces": ("label a\n0 1\n", "no column 'label' for the labels; there are label a; "),
     "same name": ("label,a,a\n0,1,2\n", "column 'a' stands twice in the header; "),
     "no name": (",label,a\n0,1,2\n1,0,2\n", "column 1 has no name; name it, or drop it if it numbers the rows"),
     "no features": ("label,weight\n0,1\n", "no feature columns; "),

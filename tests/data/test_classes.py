@@ -31,6 +31,8 @@ from tests.data.remotes import URL, same
 from tests.formats import WRITERS, Table, contents
 from tests.trained import command, shards_of, sparse_rows
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
 SETS = [("1", "2", "3"), ("-1", "0", "1"), ("2", "10", "a", "b"), ("ham", "eggs", "spam"), ("-7.5", "0.5", "3", "x y")]
 
 

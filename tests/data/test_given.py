@@ -14,7 +14,7 @@ from pipeline.path.fit import fit_path
 from tests.formats import Table, write_csv, write_npz, write_parquet_columns, write_svmlight
 from tests.trained import command, sparse_rows
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.usefixtures("tables_as_they_are")]
 TABLE = sparse_rows()
 REFUSED = {
     "--bias 1": "is a shard directory with bias 0; --bias applies when files are read: leave it out, or ingest",

@@ -26,7 +26,9 @@ from tests.data.hostile import edit
 from tests.tampering import found
 from tests.trained import command
 
-GROUPED = reading_spec(group="patient", rows_per_shard=70)
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
+GROUPED = reading_spec(columns="none", group="patient", rows_per_shard=70)
 
 
 def rows_of(n=200, groups=23, classes=2, seed=0):
@@ -130,7 +132,13 @@ def test_classes_are_split_alike_in_every_view(tmp_path):
     """Of K classes each is stratified, and a row is in the same fold whichever class is against the rest."""
     x, label, patient = rows_of(400, classes=4)
     names = ("label", "patient", "a", "b", "c")
-    ingest([write_csv(tmp_path / "rows.csv", x, label, patient, names)], tmp_path / "shards", reading_spec())
+    ingest(
+        [write_csv(tmp_path / "rows.csv", x, label, patient, names)],
+        tmp_path / "shards",
+        reading_spec(
+            columns="none",
+        ),
+    )
     data = open_shards(tmp_path / "shards")
     assert len(data.classes) == 4
     for fold in ((0, 3), (2, 3)):
@@ -145,7 +153,9 @@ def test_appends_compaction_and_cuts_keep_groups(tmp_path, made):
     data, patient = made
     more = rows_of(90, seed=1)
     path = write_csv(tmp_path / "more.csv", *more)
-    ingest([path], data.path, reading_spec(rows_per_shard=70, append=True))  # the data set knows its column
+    ingest(
+        [path], data.path, reading_spec(columns="none", rows_per_shard=70, append=True)
+    )  # the data set knows its column
     together = np.concatenate([patient, more[2]])
     grown = open_shards(data.path)
     np.testing.assert_array_equal(groups_of(grown), hashes(together))
@@ -160,8 +170,14 @@ def test_appends_compaction_and_cuts_keep_groups(tmp_path, made):
 
 
 WRONG = {
-    "no such column": (reading_spec(group="doctor"), "no column 'doctor'; correct --group or leave it out"),
-    "the label": (reading_spec(group="label"), "column 'label' is the label or the weight; correct --group"),
+    "no such column": (
+        reading_spec(columns="none", group="doctor"),
+        "no column 'doctor'; correct --group or leave it out",
+    ),
+    "the label": (
+        reading_spec(columns="none", group="label"),
+        "column 'label' is the label or the weight; correct --group",
+    ),
 }
 
 
@@ -184,16 +200,16 @@ def test_files_without_columns_have_no_groups(tmp_path, made):
     with pytest.raises(DataError, match="svmlight files have no columns with names, and so no groups; leave --group"):
         ingest([str(tmp_path / "rows.svm")], tmp_path / "new", GROUPED)
     with pytest.raises(DataError, match="svmlight files have no columns with names, and so no groups"):
-        ingest([str(tmp_path / "rows.svm")], made[0].path, reading_spec(append=True))
+        ingest([str(tmp_path / "rows.svm")], made[0].path, reading_spec(columns="none", append=True))
     with pytest.raises(DataError, match="--group doctor differs from the data set's, which is 'patient'"):
-        ingest([str(tmp_path / "rows.csv")], made[0].path, reading_spec(group="doctor", append=True))
+        ingest([str(tmp_path / "rows.csv")], made[0].path, reading_spec(columns="none", group="doctor", append=True))
 
 
 def test_shards_know_their_column(made):
     data, _ = made
     open_dataset(data.path, GROUPED, given=["group"])
     with pytest.raises(DataError, match="with groups from column 'patient'; --group applies when files are read"):
-        open_dataset(data.path, reading_spec(group="doctor"), given=["group"])
+        open_dataset(data.path, reading_spec(columns="none", group="doctor"), given=["group"])
 
 
 def test_a_manifest_of_another_version(made):

@@ -35,7 +35,7 @@ from tests.formats import WRITERS, Table, contents
 from tests.trained import command
 from tests.watched import SVMSIEVE, watched
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.usefixtures("tables_as_they_are")]
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from pipeline.data.reading.labels import LabelCoder, LabelMap, RawLabels, label_
 from pipeline.errors import DataError
 from tests.formats import contents
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
 PAIRS = [("-1", "1"), ("0", "1"), ("1", "2"), ("2", "10"), ("-7.5", "-2"), ("ham", "spam"), ("9", "a"), ("B", "a")]
 
 

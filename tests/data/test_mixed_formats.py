@@ -12,6 +12,8 @@ from pipeline.data.reading.block import ReadRules
 from pipeline.errors import DataError
 from tests.formats import contents
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
 
 @pytest.fixture
 def files(tmp_path):

@@ -19,7 +19,7 @@ from pipeline.data.shards.manifest import read_manifest
 from pipeline.errors import DataError
 from tests.formats import contents
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.usefixtures("tables_as_they_are")]
 
 
 def hive(folder: Path, columns: dict, by: list[str], name: str = "table") -> Path:

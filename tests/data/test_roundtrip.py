@@ -14,6 +14,8 @@ from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.block import ReadRules
 from tests.formats import WRITERS, Table, contents, write_parquet_lists
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
 LABELS = [("-1", "1"), ("0", "1"), ("1", "2"), ("ham", "spam"), ("-3.5", "2.25")]
 
 values = st.one_of(

@@ -22,6 +22,8 @@ from tests.data.remotes import same
 from tests.data.s3_server import S3Server, serving
 from tests.trained import command
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
 URL = "s3://bucket/clicks"
 GRID = ["--grid", "0.01,0.1,1", "-q"]
 LIMIT = 60.0

@@ -230,7 +230,7 @@ EDITS = {
     "a shard dropped": (lambda item: item["shards"].pop(), "contradicts itself"),
     "shards exchanged": (lambda item: item["shards"].reverse(), "contradicts itself"),
     "no shards": (changed("shards", []), "damaged (shards is [], not a list that is not empty)"),
-    "version": (changed("version", 4), "version 4, but this svmsieve reads versions 1 to 3"),
+    "version": (changed("version", 5), "version 5, but this svmsieve reads versions 1 to 4"),
     "format": (changed("format", "other"), "not a manifest of svmsieve shards"),
     "no fingerprint": (without("fingerprint"), "damaged"),
     "no shards key": (without("shards"), "damaged"),

@@ -21,6 +21,8 @@ from pipeline.data.reading.files import expand, format_of
 from pipeline.errors import DataError
 from tests.formats import WRITERS, Table, contents
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
 TABLE = Table(np.array([[1.0, 0.0], [0.0, 2.5], [3.0, 4.0]]), np.array(["1", "-1", "1"]), np.ones(3))
 
 

@@ -150,7 +150,7 @@ def test_warm_starts_start_from_the_last_model():
     assert cold.run_.steps[0].c_ref < 1.0
 
 
-def test_files_and_data_sets_are_trained_on_and_predicted(tmp_path):
+def test_files_and_data_sets_are_trained_on_and_predicted(tmp_path, tables_as_they_are):
     table = sparse_rows(labels=("no", "yes"))
     data = shards_of(tmp_path, table, bias=1.0)
     arrays = SieveSVC().fit(table.x, table.y)

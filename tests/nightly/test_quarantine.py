@@ -262,7 +262,7 @@ def test_hive_folders_are_looked_into(begun):
 
 def test_tables_in_folders_by_date(tmp_path):
     """The folder's date is the file's day; as a column of the table it is text, and the job may ignore it."""
-    ignoring = SETTINGS.replace("reading: {features: 8}", "reading: {ignore: date}")
+    ignoring = SETTINGS.replace("reading: {features: 8}", "reading: {ignore: date, columns: none}")
     made = Nightly(tmp_path, ignoring)
     for number in (0, 1):
         folder = tmp_path / "incoming" / f"date={day(number)}"

@@ -25,6 +25,8 @@ from pipeline.use.predict_classes import write_class_predictions
 from tests.formats import WRITERS, Table, write_csv, write_npz, write_svmlight
 from tests.trained import command, shards_of, sparse_rows
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
 SETTINGS = {"grid": (0.1, 1.0), "scheduler": "inline"}
 NAMES = {"numbers": (-1, 3, 10, 11), "text": ("eggs", "ham", "spam", "x y")}
 

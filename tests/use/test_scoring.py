@@ -24,7 +24,7 @@ from pipeline.use.predict import predict, rows_for, write_predictions
 from tests.formats import Table, write_csv, write_npz, write_parquet_columns, write_parquet_lists, write_svmlight
 from tests.trained import command, sparse_rows
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.usefixtures("tables_as_they_are")]
 TABLE = sparse_rows()
 NAMES = [f"f{j}" for j in range(12)]
 

@@ -21,6 +21,8 @@ from tests.formats import Table, write_csv, write_npz, write_svmlight
 from tests.tampering import change_header, found
 from tests.trained import command, sparse_rows
 
+pytestmark = pytest.mark.usefixtures("tables_as_they_are")
+
 D, N = 12, 90
 TABLE = sparse_rows(N, D, seed=3)
 MAYBE = "or on rows with the same features: scores on new rows may be lower"
@@ -38,7 +40,7 @@ def home(tmp_path_factory) -> Path:
         ("held", bare, 0.0, 0.3),
         ("named", named, 0.0, 0.0),
     ):
-        ingest([str(source)], folder / f"{name}-shards", reading_spec(bias=bias, rows_per_shard=17))
+        ingest([str(source)], folder / f"{name}-shards", reading_spec(columns="none", bias=bias, rows_per_shard=17))
         settings = {"grid": (0.1,), "holdout": holdout, "scheduler": "inline"}
         pipeline.fit_path(folder / f"{name}-shards", out=folder / name, **settings)
     return folder
@@ -69,7 +71,7 @@ def test_some_rows_in_another_order_with_other_labels_and_weights(capsys, home, 
     mixed = Table(np.vstack([others.x, table.x]), np.append(others.y, table.y), np.append(others.costs, table.costs))
     source = write_npz(tmp_path / "rows.npz", mixed)
     if kind == "shards":
-        ingest([str(source)], tmp_path / "shards", reading_spec(bias=bias, rows_per_shard=7))
+        ingest([str(source)], tmp_path / "shards", reading_spec(columns="none", bias=bias, rows_per_shard=7))
     path, options = (source, ("--bias", bias)) if kind == "file" else (tmp_path / "shards", ())
     line = said(capsys, home / run, path, *options, out=tmp_path)
     assert line == f"the run was trained on 40 of the 65 rows, {MAYBE}"
@@ -89,7 +91,7 @@ def test_rows_without_labels_and_with_columns_in_another_order(capsys, home, tmp
     rows = write_columns(tmp_path / "rows.csv", names, "later")
     assert said(capsys, home / "named", rows, out=tmp_path) == f"the run was trained on these rows, {MAYBE}"
     labelled = write_columns(tmp_path / "labelled.csv", names, "label")
-    ingest([str(labelled)], tmp_path / "shards", reading_spec(rows_per_shard=9))
+    ingest([str(labelled)], tmp_path / "shards", reading_spec(columns="none", rows_per_shard=9))
     assert f"trained on these rows, {MAYBE}" in said(capsys, home / "named", tmp_path / "shards", out=tmp_path)
     others = write_columns(tmp_path / "others.csv", names[::-1], "label")
     assert said(capsys, home / "named", others, out=tmp_path) == ""
@@ -169,7 +171,7 @@ def test_of_many_rows_a_sample_is_kept(capsys, tmp_path):
         values = x[rows][::-1] if name == "test" else x[rows]
         arrays = {"data": values, "indices": np.zeros(count, np.int32), "indptr": np.arange(count + 1)}
         np.savez(tmp_path / f"{name}.npz", **arrays, shape=(count, 1), y=y[rows])
-    ingest([str(tmp_path / "train.npz")], tmp_path / "train", reading_spec(rows_per_shard=33_000))
+    ingest([str(tmp_path / "train.npz")], tmp_path / "train", reading_spec(columns="none", rows_per_shard=33_000))
     run = pipeline.fit_path(tmp_path / "train", out=tmp_path / "run", grid=(1e-12,), tol=0.5)
     assert (run.header.sketch.count, run.header.sketch.complete) == (65_536, False)
     assert (run.path / SKETCH_FILE).stat().st_size < 525_000
@@ -189,7 +191,7 @@ def test_it_is_the_same_for_any_cut_and_on_any_backend(home, tmp_path):
     made = {(home / "bare" / SKETCH_FILE).read_bytes()}
     for number, (cut, scheduler) in enumerate(((90, "threads"), (5, "threads"), (7, "processes"))):
         source = write_svmlight(tmp_path / "rows.svm", some(np.random.default_rng(number).permutation(N)))
-        ingest([str(source)], tmp_path / "shards", reading_spec(rows_per_shard=cut, bias=1.0, overwrite=True))
+        ingest([str(source)], tmp_path / "shards", reading_spec(columns="none", rows_per_shard=cut, bias=1.0, overwrite=True))
         run = pipeline.fit_path(
             tmp_path / "shards", out=tmp_path / str(number), grid=(0.1,), scheduler=scheduler, workers=2
         )
@@ -213,14 +215,14 @@ def test_a_tuned_run_has_one_and_its_search_none(home, tmp_path):
 def test_several_classes_know_their_rows_by_the_first_one(capsys, home, tmp_path):
     """A shuffled part with other labels, as a file, as shards and as validation rows; nothing of other rows."""
     source = write_npz(tmp_path / "rows.npz", some(np.arange(N), labels=(1, 2, 3)))
-    ingest([str(source)], tmp_path / "shards", reading_spec(rows_per_shard=17))
+    ingest([str(source)], tmp_path / "shards", reading_spec(columns="none", rows_per_shard=17))
     part = write_npz(tmp_path / "part.npz", some(SHUFFLED, labels=(3, 1)))
     words = ("path", tmp_path / "shards", "--grid", "0.1,1", "--holdout", 0.3, "--out")
     code, _, err = command(capsys, *words[:4], *words[6:], tmp_path / "run", "--validation", part)
     assert (code, f": the run was trained on these rows, {MAYBE}" in err) == (0, True)
     run = tmp_path / "run"
     assert [str(path.relative_to(run)) for path in run.rglob(SKETCH_FILE)] == [f"classes/0/{SKETCH_FILE}"]
-    ingest([str(part)], tmp_path / "part", reading_spec(rows_per_shard=7))
+    ingest([str(part)], tmp_path / "part", reading_spec(columns="none", rows_per_shard=7))
     for rows in (part, tmp_path / "part"):
         line = said(capsys, run, rows, "--c", 0.1, out=tmp_path)
         assert line == f"the run was trained on these rows, {MAYBE}"

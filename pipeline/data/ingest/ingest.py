@@ -3,6 +3,9 @@
 Blocks are parsed by a pool of threads and come back in source order; their labels get numbers, their rows are cut into
 shards, and the shards are written by the same pool. What is in memory is a few blocks and two shards.
 
+Tables whose columns have to be made features of are read twice: what is in the columns is learnt (``data/tables``),
+then rows are encoded. What was learnt becomes part of the data set, and is applied to what is appended.
+
 Three things may be known only after the last row: what labels mean (the sign of the first, the codes of three or more),
 whether indices count from 0, and (with a bias and no ``--features``) the index of the bias column. Where the guess made
 at the start was wrong, the shards written so far are amended at the end, before the data set becomes visible.
@@ -16,13 +19,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline.cores import available_cores
 from pipeline.data.ingest.amend import Amendment, Relabelling, amend_shard
 from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES, UNKNOWN_BIAS_INDEX, Piece, ShardCutter, join
+from pipeline.data.ingest.tables import encoded
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import ReadOptions, Source
 from pipeline.data.reading.block import LARGEST_FEATURES, ReadRules
@@ -36,9 +40,14 @@ from pipeline.data.shards.manifest import Manifest, SourceInfo
 from pipeline.data.shards.mapping import forget_maps
 from pipeline.data.shards.merging import Full
 from pipeline.data.shards.shard import ShardInfo, write_shard
+from pipeline.data.tables.asked import AUTO, with_columns
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Progress, silent
 from pipeline.redact import last_name
+
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
+    from pipeline.data.tables.plan import TablePlan
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,8 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     *,
     format: str = "auto",  # noqa: A002
     positive: str | None = None,
-    bias: float = 0.0,
+    bias: float | None = None,
+    columns: str | TablePlan | Encoding = AUTO,
     features: int | None = None,
     index_base: str = "auto",
     duplicates: str = "error",
@@ -79,11 +89,15 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     ignore: Sequence[str] = (),
     **more: Any,
 ) -> IngestSpec:
-    """Return the spec for settings as people give them; ``more`` are fields of IngestSpec."""
+    """Return the spec for settings as people give them; ``more`` are fields of IngestSpec.
+
+    ``columns`` says what becomes of the columns of tables: see ``tables.asked``. ``bias`` None is 1 where they are
+    encoded, else none.
+    """
     base = None if index_base == "auto" else int(index_base)
     rules = ReadRules(base, features, duplicates == "sum")
     reading = ReadOptions(format, rules, label_column, weight_column, group, ignore=tuple(ignore))
-    return IngestSpec(reading, positive, bias, shard_bytes=shard_size, **more)
+    return IngestSpec(with_columns(reading, columns, bias), positive, bias or 0.0, shard_bytes=shard_size, **more)
 
 
 @dataclass(frozen=True)
@@ -122,6 +136,7 @@ def ingest(
             named = Input(item) if isinstance(item, str) else item
             sources += named.open(plan.options) if isinstance(named, Input) else [named]
         _refuse_columns(sources, plan.options, directory.old is None)
+        sources, plan = encoded(sources, plan, listen)
         manifest = _Ingest(directory, sources, plan, listen, only_two).run()
         if directory.old is not None and merging:
             manifest = merge_appended(directory, manifest, Full(spec.shard_bytes, spec.rows_per_shard), listen)
@@ -157,6 +172,8 @@ def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -
         raise DataError(f"--bias {spec.bias:g} is too large; scale the features and choose a bias near 1")
     if old is None:
         return spec
+    if "columns" in given:
+        raise DataError("--columns is settled by the data set; leave it out when appending")
     if (spec.bias or "bias" in given) and spec.bias != old.bias:
         raise DataError(f"--bias {spec.bias:g} differs from the data set's {old.bias:g}; leave it out when appending")
     if spec.positive is not None and old.labels.classes:
@@ -178,7 +195,9 @@ def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -
     if group not in (None, old.group):
         has = f"'{old.group}'" if old.group else "none"
         raise DataError(f"--group {group} differs from the data set's, which is {has}; leave it out when appending")
-    reading = replace(spec.reading, rules=rules, text_base=old.index_base, group_column=old.group)
+    reading = replace(spec.reading, rules=rules, text_base=old.index_base, group_column=old.group, table=None)
+    if old.encoding is not None:
+        reading = reading.encoded(old.encoding)
     return replace(spec, bias=old.bias, reading=reading)
 
 
@@ -230,6 +249,7 @@ class _Ingest:
             bias=self.spec.bias,
             index_base=self._base(),
             columns=self._names(),
+            encoding=self.spec.reading.encoding,
             group=self.spec.reading.group_column,
             created_by=f"svmsieve {version('svmsieve')}",
         )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
 
 from pipeline.data.reading.block import Block, ReadRules
+
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
+    from pipeline.data.tables.plan import TablePlan
 
 BLOCK_BYTES = 8 << 20  # of text a task
 MAX_LINE = 64 << 20  # of a text line: 3 million pairs of 22 bytes (7 digits, a colon, 13 for the value, a blank) fit
@@ -23,6 +27,9 @@ class ReadOptions:
     no features. ``max_line`` bytes are the most that a line of text may have; a row of other formats may have a nonzero
     for every four. Rows to be scored (``rules.unlabelled``) have their features in the columns ``wanted``, if the model
     knows them by name.
+
+    The columns of a table are features as they are, unless ``table`` says what is to be learnt of them, or ``encoding``
+    what was learnt.
     """
 
     format: str = "auto"
@@ -35,6 +42,22 @@ class ReadOptions:
     ignore: tuple[str, ...] = ()
     max_line: int = MAX_LINE
     wanted: tuple[str, ...] | None = None
+    table: TablePlan | None = None
+    encoding: Encoding | None = None
+
+    def encoded(self, encoding: Encoding) -> ReadOptions:
+        """Return the options with which tables are read as those that an encoding was learnt from.
+
+        A label or a weight of another name is found where the user says.
+        """
+        return replace(
+            self,
+            encoding=encoding,
+            table=None,
+            label_column=self.label_column if self.label_column != "label" else encoding.label,
+            weight_column=self.weight_column if self.weight_column != "weight" else encoding.weight or "weight",
+            group_column=self.group_column or encoding.group,
+        )
 
 
 class Source(Protocol):

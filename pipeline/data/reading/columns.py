@@ -23,7 +23,12 @@ def block_of(batch: pa.RecordBatch | pa.Table, layout: Layout, origin: Origin, r
     """Turn a batch into a block."""
     labels = labels_of(batch, layout, origin, rules)
     costs = _costs(batch, layout.weight, origin, rules) if layout.weight is not None else None
-    csr = _dense(batch, layout.features, origin) if layout.features is not None else _lists(batch, origin, rules)
+    if layout.encoding is not None:
+        csr, rules = layout.encoding.csr(batch, origin), replace(rules, features=None, add_duplicates=True)
+    elif layout.features is not None:
+        csr = _dense(batch, layout.features, origin)
+    else:
+        csr = _lists(batch, origin, rules)
     groups = None if layout.group is None else _groups(batch, layout.group, origin)
     return replace(make_block(origin, labels, csr, rules, costs), groups=groups)
 

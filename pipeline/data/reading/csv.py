@@ -15,12 +15,14 @@ from pipeline.data.reading.block import Block, Origin, ReadRules
 from pipeline.data.reading.columns import block_of
 from pipeline.data.reading.csv_lines import CheckedLines
 from pipeline.data.reading.files import open_plain, position, size_of, too_long
-from pipeline.data.reading.layout import MOST_COLUMNS, Layout, layout_of
+from pipeline.data.reading.layout import MOST_COLUMNS, Layout, layout_of, n_features_of
 from pipeline.errors import DataError
 
 READ_BYTES = 2 << 20  # of text a block: its cells take several times that
 CELL_BYTES = 64  # a block has room for one line of cells as long as that
 LARGEST_BLOCK = 1 << 30  # Arrow counts bytes of a block in 32 bits
+TEXT = pa.dictionary(pa.int32(), pa.string())  # of columns that are encoded: a value is looked at once a block
+SEPARATORS = (",", ";", "\t", "|")
 _TOO_LONG = "straddling object"  # what Arrow calls a line longer than its blocks
 
 
@@ -33,21 +35,31 @@ class CsvSource:
         self.path, self.options = path, options
         self.rules = ReadRules(0, options.rules.features, unlabelled=options.rules.unlabelled)
         self.size = size_of(path)
-        self.names = list(options.columns) if options.columns else _header(path, options.max_line)
+        first, self.separator = _header(path, options.max_line)
+        self.names = list(options.columns) if options.columns else first
         self.block_bytes = min(max(block_bytes, CELL_BYTES * len(self.names)), options.max_line, LARGEST_BLOCK)
         self.layout = layout_of(self._schema(), path, options)
-        assert self.layout.features is not None
         self.columns: tuple[str, ...] | None = self.layout.features
-        self.n_features: int | None = len(self.layout.features)
+        self.n_features: int | None = n_features_of(self.layout)
+        self.types = dict.fromkeys(self.names, TEXT)
+        self.untyped = frozenset(self.names)
+
+    def again(self, options: ReadOptions) -> CsvSource:
+        """Return the same file, to be read otherwise."""
+        return CsvSource(self.path, options)
 
     def tasks(self) -> Iterator[BlockTask]:
         """Yield the conversion of every batch that Arrow's streaming reader returns."""
+        for batch, origin, share in self.batches():
+            yield partial(_block, batch, self.layout, origin, self.rules, share)
+
+    def batches(self) -> Iterator[tuple[pa.RecordBatch, Origin, int]]:
+        """Yield the columns of the layout, some rows at a time: where they stand, and their share of the bytes."""
         row = 1 if self.options.columns else 2
         before = 0
         try:
             for batch, after in self._batches():
-                origin = Origin(self.path, row, columns=self.columns)
-                yield partial(_block, batch, self.layout, origin, self.rules, after - before)
+                yield batch, Origin(self.path, row, columns=self.columns), after - before
                 before, row = after, row + batch.num_rows
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             raise self._translated(str(error)) from error
@@ -62,8 +74,10 @@ class CsvSource:
         for block_bytes in (self.block_bytes, min(self.options.max_line, LARGEST_BLOCK)):
             try:
                 with open_plain(self.path) as stream:
-                    options, checked = self._reading(block_bytes, done), CheckedLines(stream, self.path)
-                    for batch in pacsv.open_csv(checked, read_options=options, convert_options=self._types()):
+                    options = self._reading(block_bytes, done)
+                    parsing = pacsv.ParseOptions(delimiter=self.separator)
+                    checked = CheckedLines(stream, self.path, self.separator)
+                    for batch in pacsv.open_csv(checked, options, parsing, self._types()):
                         yield batch, position(stream, self.size)
                         done += batch.num_rows
                 checked.finish()
@@ -77,6 +91,9 @@ class CsvSource:
 
     def _types(self) -> pacsv.ConvertOptions:
         types = {name: pa.float64() for name in self.layout.names}
+        types |= dict.fromkeys(self.layout.raw or (), TEXT)
+        if self.layout.encoding is not None:
+            types |= dict.fromkeys(self.layout.encoding.not_numbers, TEXT)
         if self.layout.label is not None:
             types[self.layout.label] = pa.string()
         if self.layout.group is not None:
@@ -92,7 +109,13 @@ class CsvSource:
         )
 
     def _schema(self) -> pa.Schema:
-        """Return the header as a schema that takes every column but the label, unless it is a feature, for a number."""
+        """Return the header as a schema that takes every column but the label, unless it is a feature, for a number.
+
+        What is to be learnt of, or encoded, may be anything: that is text.
+        """
+        if self.options.table is not None or self.options.encoding is not None:
+            weight = self.options.weight_column
+            return pa.schema([(name, pa.float64() if name == weight else pa.string()) for name in self.names])
         label = None if self.options.label_column in (self.options.wanted or ()) else self.options.label_column
         return pa.schema([(name, pa.string() if name == label else pa.float64()) for name in self.names])
 
@@ -110,24 +133,32 @@ class CsvSource:
         )
 
 
-def _header(path: str, max_line: int) -> list[str]:
-    """Return the names in the first line that is not empty."""
+def _header(path: str, max_line: int) -> tuple[list[str], str]:
+    """Return the names in the first line that is not empty, and what stands between them."""
     number = 0
     with open_plain(path) as stream:
         while (line := stream.readline(max_line + 1)) and not line.strip(b"\r\n"):
             number += 1
     if len(line) > max_line:
         raise too_long(path, number + 1, max_line)
-    if line.count(b",") > MOST_COLUMNS:
+    if max(line.count(separator.encode()) for separator in SEPARATORS) > MOST_COLUMNS:
         problem = f"the header has more than {MOST_COLUMNS:,} columns"
         raise DataError(f"{problem}; write rows this wide as svmlight or npz", path=path)
     first = next(iter(line.strip(b"\r\n").splitlines()), b"")
     if not first:
         raise DataError("no rows in the file; a CSV file starts with a header line", path=path)
     try:
-        return next(csv.reader([first.decode("utf-8-sig")]))
+        text = first.decode("utf-8-sig")
+        separator = _separator(text)
+        return next(csv.reader([text], delimiter=separator)), separator
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"the header cannot be read ({error}); write the file as UTF-8 text", path=path) from error
+
+
+def _separator(header: str) -> str:
+    """Return what stands most often between the names of a header, outside quotes: comma, semicolon, tab or bar."""
+    bare = re.sub(r'"(?:[^"]|"")*"', "", header)
+    return max(SEPARATORS, key=bare.count)  # of equal ones the first
 
 
 def _block(batch: pa.RecordBatch, layout: Layout, origin: Origin, rules: ReadRules, share: int) -> Block:

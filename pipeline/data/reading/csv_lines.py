@@ -1,6 +1,6 @@
 """CSV lines whose quotes do not fit, which Arrow reads as something: ``"1.5"2`` as 1.52, ``"1.5`` at the end as 1.5.
 
-A quoted cell begins and ends within its line, and nothing stands between its last quote and the next comma.
+A quoted cell begins and ends within its line, and nothing stands between its last quote and the next separator.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from typing import IO
 
 from pipeline.errors import DataError
 
-_CELL = rb'(?>"(?:[^"]|"")*+"|[^",][^,]*+|)'
-_LINE = re.compile(_CELL + rb"(?:," + _CELL + rb")*+", re.DOTALL)
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, at the start of a file
 
 
@@ -20,8 +18,11 @@ class CheckedLines:
 
     closed = False
 
-    def __init__(self, stream: IO[bytes], path: str) -> None:
+    def __init__(self, stream: IO[bytes], path: str, separator: str = ",") -> None:
         self.stream, self.path = stream, path
+        between = re.escape(separator).encode()
+        cell = rb'(?>"(?:[^"]|"")*+"|[^"' + between + rb"][^" + between + rb"]*+|)"
+        self.line = re.compile(cell + rb"(?:" + between + cell + rb")*+", re.DOTALL)
         self.begun, self.lines = b"", 0
 
     def read(self, size: int = -1) -> bytes:
@@ -46,7 +47,7 @@ class CheckedLines:
 
     def _check(self, text: bytes) -> None:
         for number, line in enumerate(text.splitlines(), self.lines + 1) if b'"' in text else ():
-            if b'"' in line and not _LINE.fullmatch(line.removeprefix(_MARK)):
+            if b'"' in line and not self.line.fullmatch(line.removeprefix(_MARK)):
                 problem = "a quote is not closed in its line, or text follows it"
                 raise DataError(f"{problem}; correct the line", path=self.path, row=number, unit="line")
         self.lines += text.count(b"\n")

@@ -4,6 +4,8 @@ To train on, every column is a feature but label, weight, group, those to be ign
 as its row index. To be scored by a model with named features, the features are the model's columns, wherever they
 stand; a missing one is an error, others are left aside, and there need be no label. A weight tells no more of them than
 whether they were trained on, a group nothing.
+
+Of a table that is to be learnt from, all those columns are ``raw``; once it is, the ``encoding`` says which it needs.
 """
 
 from __future__ import annotations
@@ -13,11 +15,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pipeline.data.reading.base import ReadOptions
 from pipeline.errors import DataError
+
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
 
 BATCH_CELLS = 1 << 20  # 8 MB as float64
 ROW_CELLS = 8  # what a row takes besides its features: label, cost, norm, where it begins
@@ -28,7 +34,10 @@ SHOWN = 8  # columns that an error names
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns mean what. ``features`` is None where rows are list columns ``indices`` and ``values``.
+    """Which columns mean what. ``features`` is None where columns are not features as they are.
+
+    Then they are ``raw``, for a first look; or an ``encoding`` makes features of them; or rows are list columns
+    ``indices`` and ``values``.
 
     ``label`` is None in rows to be scored that have none; ``extra`` columns are then those that no model column is.
     ``ignored`` are those of the columns to be ignored that are there.
@@ -40,16 +49,30 @@ class Layout:
     extra: tuple[str, ...] = ()
     group: str | None = None
     ignored: tuple[str, ...] = ()
+    raw: tuple[str, ...] | None = None
+    encoding: Encoding | None = None
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether rows are list columns."""
+        return self.features is None and self.raw is None and self.encoding is None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that features are made of."""
+        if self.encoding is not None:
+            return self.encoding.inputs
+        found = self.raw if self.features is None else self.features
+        return ("indices", "values") if found is None else found
 
     @property
     def names(self) -> list[str]:
         """Every column that has to be read."""
-        features = list(self.features) if self.features is not None else ["indices", "values"]
-        return [*(name for name in (self.label, self.weight, self.group) if name is not None), *features]
+        return [*(name for name in (self.label, self.weight, self.group) if name is not None), *self.inputs]
 
     def batch_rows(self, list_entries: float = 0.0) -> int:
         """Return how many rows to take at a time so that a batch stays small; lists have so many entries a row."""
-        width = len(self.features) if self.features is not None else max(BATCH_CELLS >> 14, round(list_entries))
+        width = max(BATCH_CELLS >> 14, round(list_entries)) if self.has_lists else len(self.inputs)
         return max(1, BATCH_CELLS // (width + ROW_CELLS))
 
 
@@ -63,6 +86,13 @@ def layout_of(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
         raise DataError(f"column '{twice[0]}' stands twice in the header; rename one", path=path)
     found = _to_score(schema, path, options) if options.rules.unlabelled else _to_train(schema, path, options)
     return replace(found, ignored=tuple(name for name in options.ignore if name in schema.names))
+
+
+def n_features_of(layout: Layout) -> int | None:
+    """Return how many features rows have, if the columns say so."""
+    if layout.encoding is not None:
+        return layout.encoding.n_features
+    return None if layout.features is None else len(layout.features)
 
 
 def refuse_unknown(layouts: Iterable[Layout], options: ReadOptions, path: str) -> None:
@@ -98,16 +128,48 @@ def _to_train(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
         return Layout(options.label_column, weight, None, group=group)
     aside = {options.label_column, weight, group, *index_columns(schema), *options.ignore}
     features = tuple(name for name in names if name not in aside)
+    if options.encoding is not None:
+        _check_inputs(options.encoding, names, path)
+        extra = tuple(name for name in features if name not in options.encoding.known)
+        return Layout(options.label_column, weight, None, extra, group, encoding=options.encoding)
     if "" in features:
         place = names.index("") + 1
         raise DataError(f"column {place} has no name; name it, or drop it if it numbers the rows", path=path)
     if not features:
         raise DataError("no feature columns; every column but label and weight is a feature", path=path)
+    if options.table is not None:
+        return Layout(options.label_column, weight, None, group=group, raw=features)
     _check_numeric(schema, features, path)
     return Layout(options.label_column, weight, features, group=group)
 
 
+def _check_inputs(encoding: Encoding, names: list[str], path: str) -> None:
+    """Refuse a table without a column that features are made of."""
+    missing = [name for name in encoding.inputs if name not in set(names)]
+    if missing:
+        what = "column" if len(missing) == 1 else "columns"
+        raise DataError(f"no {what} {listed(missing)}, which the model needs; add what is missing", path=path)
+
+
+def _encoded_to_score(schema: pa.Schema, path: str, encoding: Encoding, options: ReadOptions) -> Layout:
+    """Find the columns of an encoding in rows to be scored, wherever they stand."""
+    _check_inputs(encoding, schema.names, path)
+    needed = [name for name in options.ignore if name in encoding.inputs]
+    if needed:
+        raise DataError(f"column {needed[0]} is one that the model needs; leave --ignore {needed[0]} out", path=path)
+    label = options.label_column if options.label_column in schema.names else None
+    label = None if label in encoding.inputs else label
+    if label is not None:
+        _check_label(schema.field(label).type, path, options)
+    known = {*encoding.known, options.label_column, options.weight_column, *index_columns(schema), *options.ignore}
+    extra = tuple(name for name in schema.names if name not in known)
+    weight = _weight_to_score(schema, encoding.inputs, options)
+    return Layout(label, weight, None, extra, encoding=encoding)
+
+
 def _to_score(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
+    if options.encoding is not None and not _has_lists(schema):
+        return _encoded_to_score(schema, path, options.encoding, options)
     names, wanted = schema.names, options.wanted
     label = options.label_column if options.label_column in names else None
     if _has_lists(schema) and not (wanted is not None and set(wanted) <= set(names)):

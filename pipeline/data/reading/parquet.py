@@ -17,7 +17,7 @@ from pipeline.data.reading.base import BlockTask, ReadOptions
 from pipeline.data.reading.block import Block, Origin, ReadRules
 from pipeline.data.reading.columns import block_of
 from pipeline.data.reading.files import open_binary, size_of
-from pipeline.data.reading.layout import Layout, is_text, layout_of
+from pipeline.data.reading.layout import Layout, is_text, layout_of, n_features_of
 from pipeline.data.reading.parquet_footer import check_pages, list_entries
 from pipeline.data.reading.partitions import Partitions, partitions_of
 from pipeline.data.stores.located import is_url
@@ -26,6 +26,7 @@ from pipeline.errors import DataError
 DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what Arrow raises for a file it cannot read
 BUFFERS = 64 << 20  # for all columns together
 SMALLEST_BUFFER = 1 << 14  # bytes a column: with less, reading is all calls
+TABLE_BYTES = 8 << 20  # of a table, a batch: what is made of it is several times that
 BYTES_A_PAIR = 4  # in a line of svmlight text, at least
 
 
@@ -58,7 +59,7 @@ class ParquetSource:
     format = "parquet"
 
     def __init__(self, path: str, options: ReadOptions) -> None:
-        self.path, self.max_entries = path, options.max_line // BYTES_A_PAIR
+        self.path, self.options, self.max_entries = path, options, options.max_line // BYTES_A_PAIR
         self.rules = array_rules(options.rules)
         self.size = size_of(path)
         with open_binary(path) as stream:
@@ -67,31 +68,43 @@ class ParquetSource:
                 check_pages(stream, path)
             schema = file.schema_arrow
             partitions = partitions_of(path, schema.names, options.label_column)
-            self.layout = layout_of(partitions.schema(schema), path, options)
+            whole = partitions.schema(schema)
+            self.layout = layout_of(whole, path, options)
+            self.types = {name: whole.field(name).type for name in whole.names}
+            self.untyped = frozenset(partitions.names)
             self.group_rows = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
             self.entries = [0] * len(self.group_rows)
-            if self.layout.features is None:
+            if self.layout.has_lists:
                 self.entries = list_entries(stream, path, ("indices", "values"))
+            self.row_bytes = _row_bytes(file.metadata, self.layout)
             self.table = ParquetTable(path, partitions, _coded(schema, self.layout), tuple(schema.names[:1]))
         if min(self.group_rows, default=0) < 0 or len(self.entries) != len(self.group_rows):
             raise damaged(path, ValueError("row groups of no length"))
         self._check_lists()
         self.columns = self.layout.features
-        self.n_features = None if self.columns is None else len(self.columns)
+        self.n_features = n_features_of(self.layout)
+
+    def again(self, options: ReadOptions) -> ParquetSource:
+        """Return the same file, to be read otherwise."""
+        return ParquetSource(self.path, options)
 
     def tasks(self) -> Iterator[BlockTask]:
         """Yield the conversion of every batch of rows."""
+        for batch, origin, share in self.batches():
+            yield partial(_block, batch, self.layout, origin, self.rules, share)
+
+    def batches(self) -> Iterator[tuple[pa.RecordBatch | pa.Table, Origin, int]]:
+        """Yield the columns of the layout, some rows at a time: where they stand, and their share of the bytes."""
         row, total = 1, max(1, sum(self.group_rows))
         for batch in self.table.batches(self.layout.names, self.rows_at_a_time):
-            share = self.size * batch.num_rows // total
-            origin = Origin(self.path, row, columns=self.columns)
-            yield partial(_block, batch, self.layout, origin, self.rules, share)
+            yield batch, Origin(self.path, row, columns=self.columns), self.size * batch.num_rows // total
             row += batch.num_rows
 
     @property
     def rows_at_a_time(self) -> int:
         """How many rows make a small batch."""
-        return self.layout.batch_rows(max(self._lengths(), default=0.0))
+        rows = self.layout.batch_rows(max(self._lengths(), default=0.0))
+        return rows if not self.row_bytes else max(1, min(rows, round(TABLE_BYTES / self.row_bytes)))
 
     def _lengths(self) -> list[float]:
         """Return the mean length of the lists, by row group."""
@@ -126,9 +139,17 @@ def damaged(path: str, error: Exception) -> DataError:
 
 
 def _coded(schema: pa.Schema, layout: Layout) -> tuple[str, ...]:
-    """Return the label column if it is text: decoded, one long label in a dictionary would be as long in every row."""
-    label = layout.label
-    return (label,) if label is not None and label in schema.names and is_text(schema.field(label).type) else ()
+    """Return the columns of text: decoded, one long value in a dictionary would be as long in every row."""
+    wanted = {layout.label, *(() if layout.has_lists or layout.features is not None else layout.inputs)}
+    return tuple(name for name in schema.names if name in wanted and is_text(schema.field(name).type))
+
+
+def _row_bytes(metadata: pq.FileMetaData, layout: Layout) -> float:
+    """Return how many bytes a row of a table to be encoded has, in the row group where it has most."""
+    if layout.has_lists or layout.features is not None:
+        return 0.0
+    groups = (metadata.row_group(g) for g in range(metadata.num_row_groups))
+    return max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0.0)
 
 
 def _block(

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pipeline.data.reading.block import LARGEST_FEATURES
 from pipeline.data.reading.labels import MISSING, MOST_CLASSES, LabelMap, label_text
@@ -31,9 +32,13 @@ from pipeline.data.shards.strict import (
 from pipeline.errors import DatasetError
 from pipeline.files import write_whole
 
+if TYPE_CHECKING:
+    from pipeline.data.tables.encoding import Encoding
+
 MANIFEST = "manifest.json"
 FORMAT = "svmsieve-shards"
-SIGNS, CLASSES, GROUPS = 1, 2, 3  # versions: labels are -1 and +1; or codes of three classes or more; rows have groups
+SIGNS, CLASSES, GROUPS, TABLE = 1, 2, 3, 4  # versions: labels are -1 and +1; or codes of three classes or more; rows
+# have groups; features were made of a table's columns
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class Manifest:
     index_base: int | None = None
     columns: tuple[str, ...] | None = None
     group: str | None = None
+    encoding: Encoding | None = None
     created_by: str = "svmsieve"
     used: int = field(default=0, compare=False)
 
@@ -135,7 +141,7 @@ class Manifest:
         classes = list(self.labels.classes)
         return {
             "format": FORMAT,
-            "version": GROUPS if self.group is not None else CLASSES if classes else SIGNS,
+            "version": self._version,
             **self.summary,
             "features": self.features,
             "bias": self.bias,
@@ -143,9 +149,17 @@ class Manifest:
             **({"classes": classes} if classes else {"label_map": self.labels.to_json()}),
             "columns": None if self.columns is None else list(self.columns),
             **({} if self.group is None else {"group": self.group}),
+            **({} if self.encoding is None else {"table": _stored(self.encoding)}),
             "created_by": self.created_by,
             "next_number": self.next_number,
         }
+
+    @property
+    def _version(self) -> int:
+        """The lowest version that can say all of this."""
+        if self.encoding is not None:
+            return TABLE
+        return GROUPS if self.group is not None else CLASSES if self.labels.classes else SIGNS
 
     def to_bytes(self) -> bytes:
         """Return ``manifest.json``: a line a shard, which is made once, so that an append costs only its own."""
@@ -160,8 +174,10 @@ class Manifest:
         """Read the content of ``manifest.json``; ValueError says which value cannot be."""
         head = fitting({"next_number": 0} | item if type(item) is dict else item, _HEAD, more=True)
         version = head.get("version")
-        group = fitting(head, _GROUPS, more=True)["group"] if version == GROUPS else None
-        codes = version == CLASSES or (version == GROUPS and "classes" in head)
+        grouped = version == GROUPS or (version == TABLE and "group" in head)
+        group = fitting(head, _GROUPS, more=True)["group"] if grouped else None
+        codes = version == CLASSES or (version in (GROUPS, TABLE) and "classes" in head)
+        encoding = _encoding(head) if version == TABLE else None
         labels = _classes(head) if codes else _signs(head)
         if len(set(head["columns"] or ())) < len(head["columns"] or ()):
             raise ValueError("columns has a name twice")
@@ -178,6 +194,7 @@ class Manifest:
             index_base=head["index_base"],
             columns=None if head["columns"] is None else tuple(head["columns"]),
             group=group,
+            encoding=encoding,
             created_by=head["created_by"],
             used=head["next_number"],
         )
@@ -238,6 +255,25 @@ def _classes(head: dict[str, object]) -> LabelMap:
     if spelled.intersection(MISSING):
         raise ValueError("classes has a name that is no label")
     return LabelMap((), (), classes=tuple(names))
+
+
+def _stored(encoding: Encoding) -> dict[str, object]:
+    from pipeline.data.tables.stored import to_json  # noqa: PLC0415 - Arrow's compute, which only tables need
+
+    return to_json(encoding)
+
+
+def _encoding(head: dict[str, Any]) -> Encoding:
+    """Return what a manifest of version 4 says of its table."""
+    from pipeline.data.tables.stored import from_json  # noqa: PLC0415 - as above
+
+    found = from_json(fitting(head, {"table": OBJECT}, more=True)["table"])
+    own = head["features"] - (1 if head["bias"] else 0)
+    if found.group != head.get("group"):
+        raise ValueError("table has other groups than the rows")
+    if found.n_features != own:
+        raise ValueError(f"table makes {found.n_features:,} features, and there are {own:,}")
+    return found
 
 
 def _distinct(shards: list[ShardInfo]) -> tuple[ShardInfo, ...]:
@@ -310,8 +346,8 @@ def _parsed(content: bytes) -> Manifest:
         raise ValueError(f"it is {as_json(item)}, not an object")
     if item.get("format") != FORMAT:
         raise _OtherError("not a manifest of svmsieve shards; ingest the data first")
-    if type(item.get("version")) is not int or item["version"] not in (SIGNS, CLASSES, GROUPS):
-        known = f"versions {SIGNS} to {GROUPS}"
+    if type(item.get("version")) is not int or item["version"] not in (SIGNS, CLASSES, GROUPS, TABLE):
+        known = f"versions {SIGNS} to {TABLE}"
         raise _OtherError(f"version {as_json(item.get('version'))}, but this svmsieve reads {known}")
     manifest = Manifest.from_json(item)
     if any(item[key] != value for key, value in manifest.summary.items()):

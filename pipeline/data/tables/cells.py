@@ -1,0 +1,174 @@
+"""What the cells of a column say: numbers, text or moments, whatever Arrow type the file gives them.
+
+Each returns what the distinct cells are, and which of them every row has, so that text is looked at once a value and
+not once a row. A cell is missing where it is null, nan, or text that stands for nothing (``NA``, as Arrow's CSV reader
+has it). A category has one spelling: 17, 17.0 and "17" are the same, and so are true, True and TRUE where a column
+holds nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.data.reading.decimals import NUMBER
+from pipeline.data.reading.labels import label_text
+from pipeline.data.reading.layout import is_numeric, is_text
+
+MISSING = -1  # the code of a cell that says nothing
+NOTHING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "n/a", "#N/A", "#NA")  # text for a gap, as Arrow reads CSV
+_NUMBER = f"^{NUMBER}$"
+_DAY = r"\d{4}-\d{2}-\d{2}"
+_CLOCK = r"[T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?"
+_MOMENT = rf"^{_DAY}({_CLOCK}(Z|[+-]\d{{2}}(:?\d{{2}})?)?)?$"
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column of n rows: row i has ``values[codes[i]]``, nothing where the code is ``MISSING``."""
+
+    codes: np.ndarray
+    values: pa.Array
+
+    @property
+    def texts(self) -> list[str]:
+        """The values as text, in their one spelling."""
+        if is_text(self.values.type):
+            return [str(text) for text in self.values.to_pylist()]
+        return [_spelled(value) for value in self.values.to_pylist()]
+
+    @property
+    def longest(self) -> int:
+        """The number of characters of the longest text."""
+        return int(pc.max(pc.utf8_length(self.values)).as_py() or 0) if is_text(self.values.type) else 0
+
+    def counts(self) -> np.ndarray:
+        """How many rows have each value."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
+
+    def first_row(self, value: int) -> int:
+        """The first row that has a value, by its code."""
+        return int(np.argmax(self.codes == value))
+
+    def spread(self, of_values: np.ndarray, missing: float) -> np.ndarray:
+        """Return what every row has, given what each value is."""
+        return np.append(of_values, of_values.dtype.type(missing))[self.codes]
+
+
+def coded(column: pa.Array | pa.ChunkedArray) -> Coded:
+    """Return the distinct cells of a column of text, numbers, truth values or moments."""
+    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_null(flat.type):
+        return Coded(np.full(len(flat), MISSING, np.int32), pa.array([], pa.string()))
+    encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
+    encoded.validate(full=True)  # a file may have codes that stand for nothing, or text that is none
+    codes = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    values = encoded.dictionary
+    if is_text(values.type):
+        values = values.cast(pa.string())
+    elif pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    gaps = _gaps(values)
+    if gaps.any():
+        codes = np.append(np.where(gaps, np.int32(MISSING), np.arange(gaps.size, dtype=np.int32)), np.int32(MISSING))[
+            codes
+        ]
+    return Coded(codes, values)
+
+
+def _gaps(values: pa.Array) -> np.ndarray:
+    """Tell which values say nothing."""
+    if is_text(values.type):
+        found = pc.is_in(values, pa.array(NOTHING, values.type))
+    elif pa.types.is_floating(values.type):
+        found = pc.is_nan(values)
+    else:
+        found = pc.is_null(values)
+    return np.asarray(pc.or_kleene(found, pc.is_null(values)).fill_null(True).to_numpy(zero_copy_only=False), bool)
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    try:
+        return label_text(value)  # type: ignore[arg-type]  # a number, or something that has text
+    except TypeError:
+        return str(value)
+
+
+def numbers(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, int | None]:
+    """Return a column as float64 (nan where a cell is missing), and the first row whose cell is no number."""
+    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if is_numeric(flat.type) or pa.types.is_boolean(flat.type):
+        plain = flat.cast(pa.uint8()) if pa.types.is_boolean(flat.type) else flat
+        return plain.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False), None
+    cells = coded(flat)
+    if not is_text(cells.values.type):
+        return np.full(len(flat), np.nan), 0 if len(flat) else None
+    trimmed = pc.utf8_trim_whitespace(cells.values)
+    fits = pc.fill_null(pc.match_substring_regex(trimmed, _NUMBER, ignore_case=True), False)
+    read = pc.if_else(fits, trimmed, pa.scalar("nan")).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    row = _first(cells, ~fits.to_numpy(zero_copy_only=False))
+    return cells.spread(read, np.nan), row
+
+
+def moments(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, int | None]:
+    """Return a column of dates as microseconds by the clock on the wall (NaT if missing), and the first row with none.
+
+    Text is ISO 8601: a day, or a day and a time, and the zone behind it is not looked at: 10:00 is 10:00 everywhere. Of
+    a column with a zone it is the clock there.
+    """
+    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    kind = flat.type.value_type if pa.types.is_dictionary(flat.type) else flat.type
+    if pa.types.is_null(kind):
+        return np.full(len(flat), np.datetime64("NaT"), "M8[us]"), None
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        plain = flat.cast(kind) if pa.types.is_dictionary(flat.type) else flat
+        local = pc.local_timestamp(plain) if getattr(kind, "tz", None) else plain
+        return local.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False).astype("M8[us]"), None
+    if not is_text(kind):
+        return np.full(len(flat), np.datetime64("NaT"), "M8[us]"), 0 if len(flat) else None
+    cells = coded(flat)
+    trimmed = pc.utf8_trim_whitespace(cells.values)
+    fits = pc.fill_null(pc.match_substring_regex(trimmed, _MOMENT), False).to_numpy(zero_copy_only=False)
+    row = _first(cells, ~fits)
+    if row is not None:  # nobody wants the others
+        return np.full(len(flat), np.datetime64("NaT"), "M8[us]"), row
+    read, fits = _read_moments(trimmed.to_pylist(), fits)
+    return np.append(read, np.datetime64("NaT"))[cells.codes], _first(cells, ~fits)
+
+
+def _read_moments(texts: list[str | None], fits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the moments that texts of the right form are, and which of them are any."""
+    known = fits.copy()
+    written = [_clock(text) if fit and text else "2000-01-01" for text, fit in zip(texts, known.tolist(), strict=True)]
+    try:
+        found = np.array(written, "M8[us]")
+    except ValueError:  # the 30th of February is among them: one by one
+        found = np.full(len(texts), np.datetime64("NaT"), "M8[us]")
+        for k, text in enumerate(written):
+            try:
+                found[k] = np.datetime64(text, "us")
+            except ValueError:
+                known[k] = False
+    found[~known] = np.datetime64("NaT")
+    return found, known
+
+
+def _clock(text: str) -> str:
+    """Return day and time of a moment, without fractions of a second and without the zone."""
+    return f"{text[:10]}T{text[11 : 19 if text[16:17] == ':' else 16]}" if len(text) > 10 else text
+
+
+def _first(cells: Coded, wrong: np.ndarray) -> int | None:
+    """Return the first row whose value is wrong, if any row has one."""
+    rows = np.flatnonzero(np.append(wrong, False)[cells.codes])
+    return int(rows[0]) if rows.size else None
+
+
+def is_moment(kind: pa.DataType) -> bool:
+    """Whether a column holds dates."""
+    return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
