@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.api.data import as_dataset
+from pipeline.api.data import as_trained
 from pipeline.api.keywords import checked_keywords
 from pipeline.api.predictions import AnySource, opened_run
 from pipeline.data.dataset import Dataset
@@ -66,7 +66,7 @@ def screen(
     if not isinstance(step, StepView):
         raise SpecError("screening is for two classes; give the run of one class, run.runs[k]")
     with engine_for(engine, scheduler, workers) as made:
-        rows = as_dataset(data, y, None, step.data, made)
+        rows = as_trained(step.data, data, y, None, made)
         parts = list(screening(made, rows, step, c, rule, memory).parts())
     return Screened(*(np.concatenate([getattr(p, key) for p in parts]) for key in ("lower", "upper", "verdicts")))
 
@@ -110,10 +110,10 @@ def verify(  # noqa: PLR0913 - all but three are keywords
     if isinstance(run, RunOf) and getattr(run, "in_memory", False):
         raise RunError("the run is kept in memory; train with out=DIR to have one that can be verified")
     path = run.path if isinstance(run, RunOf) else Path(run)
-    like = open_run(path).header.data
+    about = open_run(path).header.data
     with progress(quiet=not verbose) as listen, engine_for(engine, scheduler, workers) as made:
-        source = as_dataset(data, y, sample_weight, like, made, listen)
-        judge = None if validation is None else as_dataset(validation, None, None, like, made, listen)
+        source = as_trained(about, data, y, sample_weight, made, listen)
+        judge = None if validation is None else as_trained(about, validation, None, None, made, listen)
         return verify_any(made, path, source, step, listen, judge)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.api.keywords import checked_keywords
 from pipeline.collections.door import dataset_for
+from pipeline.data import inputs
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.ingest.ingest import IngestSpec, reading_spec
 from pipeline.data.ingest.ingest import ingest as ingest_files
@@ -169,9 +170,12 @@ def ingest(  # noqa: PLR0913 - all but two are keywords
     return open_shards(out)
 
 
-def as_dataset(
-    data: Any, y: Any, sample_weight: Any, like: DataRecord, engine: Engine, listen: Listener = silent
+def as_trained(
+    about: DataRecord, data: Any, y: Any, sample_weight: Any, engine: Engine, listen: Listener = silent
 ) -> Dataset:
-    """Return data of any kind as a data set, read as those were that a run was trained on."""
-    reading = ReadOptions() if like.encoding is None else ReadOptions().encoded(like.encoding)
-    return dataset_for(data, y, sample_weight, IngestSpec(reading, bias=like.bias), engine=engine, listen=listen)
+    """Return data of any kind as a run's data were: with their bias, and a table's columns encoded as they were."""
+    reading = ReadOptions() if about.encoding is None else ReadOptions().encoded(about.encoding)
+    spec = IngestSpec(reading, bias=about.bias)
+    if isinstance(data, str | Path) and y is None and sample_weight is None:
+        return inputs.open_dataset(data, spec, listen, given=())
+    return dataset_for(data, y, sample_weight, spec, engine=engine, listen=listen)

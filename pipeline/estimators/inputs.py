@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from pipeline.collections.kinds import is_dask
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import in_memory
-from pipeline.data.ingest.ingest import IngestSpec
+from pipeline.data.ingest.ingest import reading_spec
 from pipeline.data.inputs import open_dataset
 from pipeline.data.reading.labels import LONGEST_LABEL, MISSING, LabelMap, label_text
 from pipeline.errors import DataError, SpecError, shown
@@ -78,7 +78,7 @@ def _named(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, list
     for what, value in (("y", y), ("sample_weight", sample_weight)):
         if value is not None:
             raise SpecError(f"{what} belongs to arrays; data in files have labels and weights in them: leave it out")
-    data = x if isinstance(x, Dataset) else open_dataset(x, IngestSpec(bias=bias), listen, given=("bias",))
+    data = x if isinstance(x, Dataset) else open_dataset(x, reading_spec(bias=bias), listen, given=("bias",))
     if data.bias != bias:
         asked = f"fit_intercept={bool(bias)}, intercept_scaling={estimator.intercept_scaling}"
         raise SpecError(f"{data.path}: has bias {data.bias:g}, not what {asked} say; set these, or ingest it again")
@@ -113,12 +113,12 @@ def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> 
 
 def weights_given(sample_weight: Any, x: Any) -> np.ndarray:
     """Return the weights of rows, checked: none below 0, and not all 0."""
+    if np.size(sample_weight) and not np.any(sample_weight):  # newer versions of scikit-learn say so in other words
+        raise DataError("all sample weights are zero, so that there is no row to train on; give some rows a weight")
     found: np.ndarray = _check_sample_weight(sample_weight, x, dtype=np.float64)
     if (found < 0).any():
         row = int(np.argmax(found < 0))
         raise DataError(f"weight {found[row]:g} is negative; drop the row or correct it", path="sample_weight", row=row)
-    if not found.any():
-        raise DataError("all sample weights are zero, so that there is no row to train on; give some rows a weight")
     return found
 
 

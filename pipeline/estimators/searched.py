@@ -6,6 +6,7 @@ smallest C is the best; ``1se`` is the smallest C whose mean is within one stand
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,8 @@ class Searched:
 
     def results(self) -> dict[str, Any]:
         """Return ``cv_results_`` as GridSearchCV has it; scores come with the pass that certifies: no time is known."""
-        means, unknown = self.scores.mean(axis=0), np.full(len(self.cs), np.nan)
+        means = np.array([math.fsum(column) / column.size for column in self.scores.T])
+        unknown = np.full(len(self.cs), np.nan)
         order = rankdata(-np.nan_to_num(means, nan=-np.inf), method="min")
         return {
             "mean_fit_time": self.seconds.mean(axis=0),
