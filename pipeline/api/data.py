@@ -13,6 +13,7 @@ from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.ingest.ingest import IngestSpec, reading_spec
 from pipeline.data.ingest.ingest import ingest as ingest_files
 from pipeline.data.reading.base import ReadOptions
+from pipeline.data.tables.asked import AUTO
 from pipeline.engine.engine import Engine, engine_for
 from pipeline.events import Listener, silent
 from pipeline.progress import progress
@@ -26,7 +27,7 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
     y: Any = None,
     *,
     sample_weight: Any = None,
-    columns: str = "auto",
+    columns: str | None = None,
     bias: float | None = None,
     positive: Any = None,
     format: str = "auto",  # noqa: A002
@@ -54,9 +55,10 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
         The labels, numbers or text, where rows do not have them in a column.
     sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
         The costs of these rows, all above 0.
-    columns : str, default="auto"
-        What becomes of the columns of tables and frames: auto, none (numbers, as they are), a file of columns, or a
-        data set or run to do as.
+    columns : str, default=None
+        What becomes of the columns of tables and frames: "auto" scales numbers and encodes strings and dates, "none"
+        takes numbers as they are; or a YAML file, or the data set or run whose features they are to be. None is "none"
+        for frames of numbers only, else "auto".
     bias : float, default=None
         The value of a constant feature that is added; 0 adds none. None is 1 where columns are encoded, else 0.
     positive : label, default=None
@@ -81,7 +83,7 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
     spec = reading_spec(
         format=format,
         positive=positive,
-        columns=columns,
+        columns=AUTO if columns is None else columns,
         bias=bias,
         features=features,
         index_base=index_base,
@@ -92,7 +94,8 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
         ignore=ignore,
     )
     with progress(quiet=not verbose) as listen, engine_for(engine, scheduler) as made:
-        return dataset_for(data, y, sample_weight, spec, hasher=hasher, out=shards, engine=made, listen=listen)
+        given = {"hasher": hasher, "out": shards, "numbers_too": columns is not None}
+        return dataset_for(data, y, sample_weight, spec, **given, engine=made, listen=listen)
 
 
 @checked_keywords

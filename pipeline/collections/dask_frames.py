@@ -10,26 +10,20 @@ import pyarrow as pa
 from pipeline.collections.dask_arrays import aligned
 from pipeline.collections.frames import arrow_table
 from pipeline.collections.partitioned import Partitioned
-from pipeline.collections.tables import TableReader, reader_of
-from pipeline.data.reading.base import ReadOptions
+from pipeline.collections.tables import Asked, reader_of
 from pipeline.errors import DataError
 
 NAME = "the Dask frame"
 
 
-def partitions_of_frame(frame: Any, y: Any, weight: Any, options: ReadOptions) -> Partitioned:
-    """Return the partitions of a Dask frame; without ``y`` the labels are its column ``options.label_column``."""
-    reader = frame_reader(frame, options, y is not None, weight is not None)
+def partitions_of_frame(frame: Any, y: Any, weight: Any, asked: Asked) -> Partitioned:
+    """Return the partitions of a Dask frame; without ``y`` the labels are in the column that ``asked`` names."""
+    if not hasattr(frame, "columns") or getattr(frame, "ndim", 2) != 2:
+        raise DataError(f"is a {type(frame).__name__}; rows are those of a frame: pass s.to_frame()", path=NAME)
+    reader = reader_of(schema_of(frame), NAME, asked)
     lengths = (math.nan,) * frame.npartitions
     labels, weights = aligned(y, lengths, "y"), aligned(weight, lengths, "sample_weight")
     return Partitioned(NAME, tuple(frame.to_delayed()), labels, weights, reader, reader.layout.group)
-
-
-def frame_reader(frame: Any, options: ReadOptions, y: bool, weight: bool) -> TableReader:
-    """Return what reads the partitions of a Dask frame, by what is known of its columns before anything is computed."""
-    if not hasattr(frame, "columns") or getattr(frame, "ndim", 2) != 2:
-        raise DataError(f"is a {type(frame).__name__}; rows are those of a frame: pass s.to_frame()", path=NAME)
-    return reader_of(schema_of(frame), NAME, options, y, weight)
 
 
 def schema_of(frame: Any) -> pa.Schema:

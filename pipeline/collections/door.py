@@ -65,8 +65,9 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
     positive : label, optional
         The class that is +1; all others are -1.
     columns : str, TablePlan or Encoding, optional
-        What becomes of the columns of frames, and of tables in files: "auto" (the default; what is in them says it),
-        "none" (they are numbers, and features as they are), a file that says it, or a data set or run to do as.
+        What becomes of the columns of frames, and of tables in files: "auto" (what is in them says it), "none" (they
+        are numbers, and features as they are), a file that says it, or a data set or run to do as. By default "none"
+        for frames of numbers only, else "auto".
     bias : float, optional
         The value of a constant feature; 0 means none. By default 1 where columns are encoded, else none.
     hasher : object with n_features and transform, optional
@@ -108,7 +109,8 @@ def dataset_of(  # noqa: PLR0913 - all but two are keywords
         rows_per_shard=rows_per_shard,
     )
     with engine_for(engine, scheduler, None) as made:
-        return dataset_for(data, y, sample_weight, spec, hasher=hasher, out=out, engine=made, listen=listen)
+        given = {"hasher": hasher, "out": out, "numbers_too": columns is not None}
+        return dataset_for(data, y, sample_weight, spec, **given, engine=made, listen=listen)
 
 
 def dataset_for(
@@ -119,10 +121,14 @@ def dataset_for(
     *,
     hasher: Any = None,
     out: str | Path | None = None,
+    numbers_too: bool = True,
     engine: Engine,
     listen: Listener = silent,
 ) -> Dataset:
-    """Return data of any kind as a data set, read as ``spec`` says; all else is as in ``dataset_of``."""
+    """Return data of any kind as a data set, read as ``spec`` says; all else is as in ``dataset_of``.
+
+    ``numbers_too`` is off where nobody asked for columns to be encoded: those of a frame that are all numbers are not.
+    """
     check_bias(spec.bias)
     kind = kind_of(data)
     if kind in (PATH, DATASET):
@@ -132,7 +138,7 @@ def dataset_for(
     if is_dask(data):
         from pipeline.collections.dask_data import DaskData, dataset_of_dask  # noqa: PLC0415 - slow to import
 
-        return dataset_of_dask(DaskData(data, kind, y, sample_weight, hasher), spec, out, engine, listen)
+        return dataset_of_dask(DaskData(data, kind, y, sample_weight, hasher, numbers_too), spec, out, engine, listen)
     _refuse({"hasher": hasher, "out": out}, "applies to Dask collections; arrays and frames are taken as they are")
     for values, what in ((y, "y"), (sample_weight, "sample_weight")):
         if is_dask(values):
@@ -140,7 +146,7 @@ def dataset_for(
     from pipeline.collections.memory import dataset_of_array, dataset_of_frame  # noqa: PLC0415 - as above
 
     if kind in FRAMES:
-        return dataset_of_frame(data, y, sample_weight, spec, listen)
+        return dataset_of_frame(data, y, sample_weight, spec, numbers_too, listen)
     return dataset_of_array(data, y, sample_weight, spec)
 
 

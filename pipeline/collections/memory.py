@@ -11,7 +11,7 @@ from pipeline.collections.frame_table import FrameTable, tell
 from pipeline.collections.frames import arrow_table
 from pipeline.collections.matrices import MatrixReader, checked, refuse_columns
 from pipeline.collections.part import Part, Reader
-from pipeline.collections.tables import reader_of
+from pipeline.collections.tables import Asked, reader_of
 from pipeline.cores import available_cores
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS, MemoryShard, memory_shard
@@ -23,7 +23,7 @@ from pipeline.data.tables.learn import learn
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, silent
 
-ARRAY, FRAME = "the array", "the frame"  # in errors
+ARRAY = FRAME = "X"  # in errors
 
 
 def dataset_of_array(x: Any, y: Any, sample_weight: Any, spec: IngestSpec) -> Dataset:
@@ -35,11 +35,13 @@ def dataset_of_array(x: Any, y: Any, sample_weight: Any, spec: IngestSpec) -> Da
     return dataset_in_memory(Part(matrix, ARRAY, y, sample_weight), MatrixReader(matrix.shape[1]), spec)
 
 
-def dataset_of_frame(frame: Any, y: Any, sample_weight: Any, spec: IngestSpec, listen: Listener = silent) -> Dataset:
+def dataset_of_frame(
+    frame: Any, y: Any, sample_weight: Any, spec: IngestSpec, numbers_too: bool = True, listen: Listener = silent
+) -> Dataset:
     """Return the rows of a frame, with its own labels and weights or those given apart."""
     table = arrow_table(frame, FRAME)
     part = Part(table, FRAME, y, sample_weight)
-    reader = reader_of(table.schema, FRAME, spec.reading, y is not None, sample_weight is not None)
+    reader = reader_of(table.schema, FRAME, Asked(spec.reading, y is not None, sample_weight is not None, numbers_too))
     if reader.layout.raw is not None:
         assert spec.reading.table is not None
         encoding = learn([FrameTable(FRAME, table.schema, reader, part)], spec.reading.table, available_cores(), listen)

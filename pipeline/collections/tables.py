@@ -12,7 +12,7 @@ from pipeline.collections.part import Part, arrow_of
 from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.block import Block, Origin, ReadRules
 from pipeline.data.reading.columns import block_of
-from pipeline.data.reading.layout import Layout, layout_of, listed, n_features_of, refuse_unknown
+from pipeline.data.reading.layout import Layout, is_numeric, layout_of, listed, n_features_of, refuse_unknown
 from pipeline.data.tables.encoding import Encoding
 from pipeline.errors import DataError
 
@@ -78,12 +78,26 @@ class TableReader:
         return table
 
 
-def reader_of(schema: pa.Schema, where: str, options: ReadOptions, y: bool, weight: bool) -> TableReader:
-    """Return what reads tables of a schema; ``y`` and ``weight`` say whether these are given apart.
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a frame: how it is read, whether ``y`` and ``weight`` are given apart.
+
+    ``numbers_too``: columns that are all numbers are encoded, too, where anything may be.
+    """
+
+    reading: ReadOptions
+    y: bool
+    weight: bool
+    numbers_too: bool = True
+
+
+def reader_of(schema: pa.Schema, where: str, asked: Asked) -> TableReader:
+    """Return what reads tables of a schema.
 
     Where labels are given apart, every column is a feature, one called weight, too. If columns are to be encoded, what
     is in them has to be learnt first (``surveys``); if not, text and dates are refused here, by their names.
     """
+    options, y, weight = asked.reading, asked.y, asked.weight
     if y:
         options = replace(options, label_column=_free(options.label_column, schema))
         schema = schema.append(pa.field(options.label_column, pa.string()))
@@ -91,10 +105,16 @@ def reader_of(schema: pa.Schema, where: str, options: ReadOptions, y: bool, weig
         options = replace(options, weight_column=_free(options.weight_column, schema))
         schema = schema.append(pa.field(options.weight_column, pa.float64()))
     layout = layout_of(schema, where, options)
+    if layout.raw is not None and not asked.numbers_too and all(_is_plain(schema.field(name)) for name in layout.raw):
+        layout = layout_of(schema, where, replace(options, table=None))
     refuse_unknown([layout], options, where)
     if layout.has_lists:
         raise DataError("has list columns indices and values; give a SciPy CSR matrix instead", path=where)
     return TableReader(layout if weight or not y else replace(layout, weight=None))
+
+
+def _is_plain(field: pa.Field) -> bool:
+    return is_numeric(field.type) or pa.types.is_boolean(field.type)
 
 
 def _free(name: str, schema: pa.Schema) -> str:

@@ -83,7 +83,8 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     ``label``          the column of a frame, or the key of a bag's dicts, that has the labels; by default "label"
     ``positive``       the label that is +1, against all others
     ``columns``        what becomes of the columns of tables and frames: "auto", "none" (numbers, as they are), a file
-                       of columns, or a data set or run to do as
+                       of columns, or a data set or run to do as; by default "none" for frames of numbers only, else
+                       "auto"
     ``bias``           the value of a constant feature; by default 1 where columns are encoded, else none
     ``hasher``         makes rows of a bag's dicts (scikit-learn's FeatureHasher); ``dataset_of`` has more of these
     ``shards``         the shard directory that a Dask collection becomes, where all workers see it; without it the

@@ -50,11 +50,11 @@ class Scores:
 def memory_scores(model: AnyModel, x: Any) -> np.ndarray:
     """Return the scores of an array or a frame."""
     if is_frame(x):
-        table = arrow_table(x, "the frame")
-        return Scores(table_reader(model, table.schema, "the frame"))(table, "the frame", model)
-    matrix = checked(x, "the array")
+        table = arrow_table(x, "X")
+        return Scores(table_reader(model, table.schema, "X"))(table, "X", model)
+    matrix = checked(x, "X")
     reader = fitting(MatrixReader(matrix.shape[1], unlabelled=True), model, "array")
-    return Scores(reader)(matrix, "the array", model)
+    return Scores(reader)(matrix, "X", model)
 
 
 def table_reader(model: AnyModel, schema: pa.Schema, where: str) -> TableReader:

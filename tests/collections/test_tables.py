@@ -18,6 +18,7 @@ from pipeline.data.ingest.ingest import ingest, reading_spec
 from pipeline.data.tables.learn import Survey
 from pipeline.data.tables.survey import TEXT, Wish, look
 from pipeline.errors import DataError, SieveError
+from tests.collections.worlds import frame, rows
 
 N = 240
 
@@ -116,7 +117,7 @@ def test_tune_takes_a_frame(table):
 
 def test_a_bad_cell_is_named(table):
     broken = table.assign(wind=table["wind"].where(table.index != 100, np.inf))
-    with pytest.raises(DataError, match="the frame, row 100: column 'wind' is infinite here"):
+    with pytest.raises(DataError, match="X, row 100: column 'wind' is infinite here"):
         dataset_of(broken, label="late")
     with pytest.raises(DataError, match="the Dask frame, partition 2, row 4: column 'wind' is infinite here"):
         dataset_of(lazy(broken), label="late")
@@ -147,3 +148,12 @@ def test_surveys_that_are_merged_are_those_of_all_rows():
     half = survey([["x"]])
     half["a"].values.forget()
     assert not merged_surveys((None, wish), [survey([["y"]]), half])["a"].values.all
+
+
+def test_numbers_alone_are_features_as_they_are_unless_asked_otherwise():
+    x, y = rows()
+    for table in (frame(x, y), lazy(frame(x, y), 3)):
+        plain, encoded = dataset_of(table), dataset_of(table, columns="auto")
+        assert (plain.fingerprint, plain.columns, plain.bias) == (dataset_of(x, y).fingerprint, tuple("abcd"), 0.0)
+        assert (encoded.columns, encoded.bias) == (None, 1.0)
+        assert encoded.encoding.inputs == ("a", "b", "c", "d")
