@@ -38,7 +38,7 @@ from pipeline.errors import DatasetError, NoRowsError
 from pipeline.events import Listener, Progress, silent
 from pipeline.files import remove_folder
 
-WHERE = "pass out=DIR (of fit_path and tune: shards=DIR)"
+WHERE = "pass shards=DIR (to dataset_of: out=DIR; to an estimator: what open_dataset makes of the rows)"
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def test_a_user_function_that_fails_on_a_worker(engine, tmp_path):
 def test_workers_that_do_not_see_the_folder(engine, tmp_path, monkeypatch):
     """The client's own folder is gone for the workers, as on a machine without it."""
     monkeypatch.setattr("pipeline.collections.writing.Writing.__reduce__", _elsewhere, raising=False)
-    with pytest.raises(DatasetError, match=r"does not see the folder /nowhere as the client does; pass out=DIR"):
+    with pytest.raises(DatasetError, match=r"does not see the folder /nowhere as the client does; pass shards=DIR"):
         dataset_of(CSR, LABELS, out=tmp_path / "shards", engine=engine)
     assert list(tmp_path.iterdir()) == []
 

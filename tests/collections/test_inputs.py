@@ -16,6 +16,8 @@ from sklearn.feature_extraction import FeatureHasher
 
 from pipeline.collections.door import dataset_of
 from pipeline.collections.kinds import is_frame
+from pipeline.collections.matrices import MatrixReader
+from pipeline.collections.part import Part
 from pipeline.data.dataset import open_shards
 from pipeline.data.ingest.ingest import IngestSpec, ingest
 from tests.collections.worlds import bag, frame, kinds, rows
@@ -169,3 +171,31 @@ def test_pandas_with_a_missing_value_kind_of_its_own():
     assert dataset_of(table, columns="none").fingerprint == dataset_of(X, Y).fingerprint
     sparse = table.assign(b=pd.arrays.SparseArray(X[:, 1], fill_value=0.0))
     assert dataset_of(sparse, columns="none").fingerprint == dataset_of(X, Y).fingerprint
+
+
+class Other:
+    """A matrix of another package, which becomes CSR."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def tocsr(self):
+        return sp.csr_array(self.x)
+
+
+def test_blocks_of_another_package_become_csr():
+    blocks = list(MatrixReader(4).blocks(Part(Other(X), "x", Y)))
+    same = list(MatrixReader(4).blocks(Part(X, "x", Y)))
+    assert sum(block.n_rows for block in blocks) == 60
+    assert np.array_equal(blocks[0].values, same[0].values)
+    assert np.array_equal(blocks[0].indices, same[0].indices)
+
+
+def test_large_matrices_are_read_a_slice_at_a_time(monkeypatch):
+    monkeypatch.setattr("pipeline.collections.matrices.BATCH_CELLS", 100)
+    monkeypatch.setattr("pipeline.collections.matrices.NONZEROS_AT_A_TIME", 10)
+    for x in (X, sp.csr_array(X)):
+        blocks = list(MatrixReader(4).blocks(Part(x, "x", Y)))
+        assert len(blocks) > 5
+        assert np.array_equal(np.concatenate([block.values for block in blocks]), X[X != 0])
+        assert [block.origin.first for block in blocks] == np.cumsum([0, *(b.n_rows for b in blocks)])[:-1].tolist()

@@ -156,7 +156,7 @@ def test_nothing_is_left_of_what_fails(tmp_path, scheduler, monkeypatch):
 
 def test_a_worker_that_sees_another_file_system_says_so(tmp_path):
     writing = Writing(str(tmp_path / "elsewhere" / ".shards.partial" / "0123"), MatrixReader(4), IngestSpec())
-    with pytest.raises(DatasetError, match=r"does not see the folder .*elsewhere as the client does; pass out=DIR"):
+    with pytest.raises(DatasetError, match=r"does not see the folder .*elsewhere as the client does; pass shards=DIR"):
         write_partition(writing, 0, "partition 0", X, Y, None)
 
 
