@@ -2,8 +2,9 @@
 
     python -m tests.bench.estimator [--fits 200]
 
-Fits alternate, so that both see the same machine; of each the median and the quickest are printed. Then where the time
-of a fit goes, by layer. The data are scikit-learn's breast cancer, 569 x 30, scaled.
+Fits alternate, so that both see the same machine; of each the median and the quickest (which others on the machine
+disturb least) are printed, then where the time of a fit goes, by layer. The data are scikit-learn's breast cancer,
+569 x 30, scaled.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC
 
 from pipeline.estimators import SieveSVC
+from tests.bench.measure import verdict
 
 ALLOWED = 5.0  # milliseconds more than LinearSVC, in the median
 LAYERS = (
@@ -78,8 +80,9 @@ def main() -> None:
         took = measured([ours, theirs], x, y, fits)
     for name, row in zip(("SieveSVC", "LinearSVC"), took, strict=True):
         print(f"{name:10s} median {np.median(row):6.2f} ms   quickest {row.min():6.2f} ms")
-    more = float(np.median(took[0]) - np.median(took[1]))
-    print(f"more: {more:.2f} ms, of {ALLOWED:g} allowed; relative gap {ours.relative_gap_:.1e}")
+    for what, of in (("median", np.median), ("quickest", np.min)):
+        print(verdict(f"more than LinearSVC, {what}, ms", float(of(took[0]) - of(took[1])), ALLOWED, at_least=False))
+    print(f"relative gap {ours.relative_gap_:.1e}")
     for layer, spent in layers(ours, x, y, 50).items():
         print(f"  {layer:35s} {spent:6.2f} ms (profiled)")
 
