@@ -113,7 +113,8 @@ def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> 
 
 def weights_given(sample_weight: Any, x: Any) -> np.ndarray:
     """Return the weights of rows, checked: none below 0, and not all 0."""
-    if np.size(sample_weight) and not np.any(sample_weight):  # newer versions of scikit-learn say so in other words
+    given = np.asarray(sample_weight)
+    if given.size and not given.any():  # newer versions of scikit-learn say so in other words
         raise DataError("all sample weights are zero, so that there is no row to train on; give some rows a weight")
     found: np.ndarray = _check_sample_weight(sample_weight, x, dtype=np.float64)
     if (found < 0).any():

@@ -7,8 +7,8 @@ smallest C is the best; ``1se`` is the smallest C whose mean is within one stand
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,10 +83,12 @@ def seconds_of(step: StepView | ClassesStep) -> float:
     return sum(part.seconds["total"] for part in parts)
 
 
-def of_folds(run: Run | ClassesRun, folds: Sequence[Sequence[Run | ClassesRun]], select: str, sign: float) -> Searched:
-    """Put the runs of all folds together; each fold has some, at different C. Scores are multiplied by ``sign``."""
-    steps = [{step.c: step for part in fold for step in part.steps} for fold in folds]
-    cs = sorted(steps[0])
-    found = [[(fold[c].scores or {}).get(select) for c in cs] for fold in steps]
-    scores = np.array([[np.nan if value is None else sign * value for value in fold] for fold in found])
-    return Searched(run, tuple(cs), scores, np.array([[seconds_of(fold[c]) for c in cs] for fold in steps]))
+@dataclass(frozen=True)
+class Asked:
+    """What a search is to do: try C of its own (``auto``) or those of the settings, choose one, fit probabilities."""
+
+    auto: bool
+    selection: str
+    probability: bool
+    c_max: float | None
+    out: Path | None

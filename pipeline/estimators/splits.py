@@ -3,7 +3,7 @@
     each split: rows to train on -> a data set of its own -> models at some C, each from the one before -> scored
 
 The C are those of ``svmsieve tune``: the ones that were asked for, or a lattice until mean scores have had their peak,
-then around the best.
+then around the best. In memory are the rows of all splits.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ import numpy as np
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.estimators.inputs import Training, training_of
-from pipeline.estimators.searched import SCORE, Searched, seconds_of
+from pipeline.estimators.searched import SCORE, Asked, Searched, seconds_of
 from pipeline.estimators.svc import SieveSVC
 from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration, fit_calibration
 from pipeline.path.agreement import has_peaked
 from pipeline.path.curve import coarse_grid, fine_grid
-from pipeline.path.fit import train_run
+from pipeline.path.fit import kept, train_run
 from pipeline.path.search import AT_A_TIME, first_c, near
+from pipeline.path.tune import as_json, told_of
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import Run
-from pipeline.runs.memory import MemoryPlace
+from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.spec import PATIENCE, PathSpec
 
 Scorer = Callable[[Any, Any, Any], float]
@@ -122,3 +123,23 @@ class Splits:
             return fit_calibration(scores, 2 * codes - 1, "sigmoid", c)
         signs = (np.where(codes == k, 1, -1) for k in range(classes.size))
         return tuple(fit_calibration(scores[:, k], each, "sigmoid", c) for k, each in enumerate(signs))
+
+
+def in_splits(splits: Splits, training: Training, asked: Asked, listen: Listener) -> Searched:
+    """Search in splits, and train on all rows: at the C that is chosen, or at all C that were asked for."""
+    engine, spec, data = splits.engine, splits.spec, training.data
+
+    def path(place: Place) -> Any:
+        grid = spec.grid
+        if asked.auto:
+            splits.search(training, asked.c_max)
+            grid = (splits.found_by(None).chosen(asked.selection),)
+        run = train_run(engine, data, replace(spec, grid=grid), place, None, listen)
+        if not asked.auto:
+            splits.at([step.c for step in run.steps])
+        if not asked.probability:
+            return run
+        chosen = splits.found_by(run).chosen(asked.selection)
+        return told_of(run, calibration=as_json(splits.calibrated(chosen, training.classes)))
+
+    return splits.found_by(kept(asked.out, data, path))

@@ -21,26 +21,21 @@ from pipeline.collections.kinds import is_dask
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError, shown
 from pipeline.estimators.fitted import FittedSieve, weights_of
-from pipeline.estimators.folds import possible_folds
+from pipeline.estimators.folds import in_folds, possible_folds
 from pipeline.estimators.inputs import Training, is_named, training_of, weights_given
-from pipeline.estimators.searched import Searched, of_folds
-from pipeline.estimators.splits import Splits
+from pipeline.estimators.searched import Asked, Searched
+from pipeline.estimators.splits import Splits, in_splits
 from pipeline.estimators.svc import SieveSVC, memory_of
 from pipeline.events import Listener
 from pipeline.files import local
-from pipeline.path.fit import kept, train_run
 from pipeline.path.gamma import asked_kernel
-from pipeline.path.tune import as_json, calibrated, told_of, tuned
 from pipeline.progress import progress
 from pipeline.runs.classes import ClassesStep
-from pipeline.runs.directory import FOLDS, open_run
-from pipeline.runs.memory import Place
-from pipeline.spec import PATIENCE, PathSpec
+from pipeline.spec import PathSpec
 
 AUTO, PATH = "auto", "path"
 OURS = {"accuracy": "accuracy", "balanced_accuracy": "balanced_accuracy", "neg_log_loss": "log_loss"}
 OF_TWO, OF_SEVERAL = {"roc_auc": "auc", "f1": "f1"}, {"roc_auc_ovr": "auc", "f1_macro": "f1"}
-LOSSES = ("neg_log_loss",)
 OWN = ("Cs", "cv", "scoring", "selection", "epsilon", "c_max", "out", "probability", "verbose")
 
 
@@ -149,7 +144,9 @@ class SieveSVCCV(FittedSieve):
             training = training_of(self, X, y, sample_weight, listen)
             select = self._select(training)
             if select is not None and (self.cv is None or isinstance(self.cv, Integral)):
-                found = self._in_folds(engine, training, select, listen)
+                count = possible_folds(training.data, 5 if self.cv is None else int(self.cv))
+                spec = replace(self._spec(engine, training, select), cv=count)
+                found = in_folds(engine, training, spec, self._asked(), listen)
             else:
                 found = self._in_splits(engine, training, (X, y, sample_weight), listen)
         self.run_, self.Cs_, self.scores_ = found.run, np.array(found.cs), found.scores
@@ -217,32 +214,6 @@ class SieveSVCCV(FittedSieve):
             raise SpecError(f"Cs is 'auto', 'path' or a list of C such as [0.01, 0.1, 1], not {shown(self.Cs)}")
         return None
 
-    def _in_folds(self, engine: Engine, training: Training, select: str, listen: Listener) -> Searched:
-        """Search in folds that are made by what is in the rows."""
-        data, out = training.data, None if self.out is None else local(self.out)
-        count = possible_folds(data, 5 if self.cv is None else int(self.cv))
-        spec = replace(self._spec(engine, training, select), cv=count)
-        kind = "sigmoid" if self.probability else None
-        sign = -1.0 if self.scoring in LOSSES else 1.0
-        folds: list[Any] = []
-
-        def tune(place: Place) -> Any:
-            patient = replace(spec, patience=PATIENCE)
-            run, parts = tuned(engine, data, [patient], place, listen, self.selection, kind, self.c_max)
-            folds.extend(parts)
-            return run
-
-        def path(place: Place) -> Any:
-            run = train_run(engine, data, spec, place, None, listen)
-            folds.extend([open_run(place / FOLDS / str(k))] for k in range(spec.cv))
-            chosen = of_folds(run, folds, select, sign).chosen(self.selection)
-            models = [step for (fold,) in folds for step in fold.steps if step.c == chosen]
-            told = as_json(calibrated(engine, data, models, kind))
-            return run if kind is None else told_of(run, calibration=told)
-
-        run = kept(out, data, tune if isinstance(self.Cs, str) and self.Cs == AUTO else path)
-        return of_folds(run, folds, select, sign)
-
     def _in_splits(self, engine: Engine, training: Training, given: tuple[Any, Any, Any], listen: Listener) -> Searched:
         """Search in splits, by a scorer, as scikit-learn would."""
         if is_named(given[0]) or is_dask(given[0]):
@@ -259,20 +230,9 @@ class SieveSVCCV(FittedSieve):
             settings["gamma"] = spec.gamma
         scorer = check_scoring(SieveSVC(**settings), self.scoring)
         splits = Splits(engine, spec, scorer, (x, y, weights), pairs, settings)
-        out, data = None if self.out is None else local(self.out), training.data
+        return in_splits(splits, training, self._asked(), listen)
 
-        def path(place: Place) -> Any:
-            auto = isinstance(self.Cs, str) and self.Cs == AUTO
-            grid = spec.grid
-            if auto:
-                splits.search(training, self.c_max)
-                grid = (splits.found_by(None).chosen(self.selection),)
-            run = train_run(engine, data, replace(spec, grid=grid), place, None, listen)
-            if not auto:
-                splits.at([step.c for step in run.steps])
-            if not self.probability:
-                return run
-            chosen = splits.found_by(run).chosen(self.selection)
-            return told_of(run, calibration=as_json(splits.calibrated(chosen, training.classes)))
-
-        return splits.found_by(kept(out, data, path))
+    def _asked(self) -> Asked:
+        auto = isinstance(self.Cs, str) and self.Cs == AUTO
+        out = None if self.out is None else local(self.out)
+        return Asked(auto, self.selection, self.probability, self.c_max, out)

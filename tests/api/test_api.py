@@ -210,3 +210,11 @@ def test_tables_with_text_are_encoded_scored_and_verified_as_they_were(tmp_path)
     assert model.predict(test).tolist() == found.label.tolist()
     with pytest.raises(errors.DataError, match="column 'kind'"):
         svmsieve.open_dataset(train, columns="none")
+
+
+def test_screening_by_a_run_in_memory_needs_no_folder_of_its_own():
+    """Arrays by row that do not fit into the memory there is go to files without names, wherever there is room."""
+    x, y = np.eye(2).repeat(400_000, axis=0), np.repeat([0, 1], 400_000)
+    run = svmsieve.fit_path(x, y, grid=[1e-6])
+    found = svmsieve.screen(x, run, 1.1e-6, y, memory=400_000_000)
+    assert found.verdicts.shape == (800_000,)

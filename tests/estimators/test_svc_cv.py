@@ -13,6 +13,7 @@ from pipeline.data.in_memory import in_memory
 from pipeline.data.reading.labels import LabelMap
 from pipeline.errors import DataError, SieveWarning, SpecError
 from pipeline.estimators import SieveSVC, SieveSVCCV, sieve_svc_path
+from pipeline.verify.verify import verify
 from tests.trained import shards_of, sparse_rows
 
 GRID = [0.01, 0.1, 1.0]
@@ -165,6 +166,18 @@ def test_files_are_searched_in_folds(tmp_path):
     assert model.C_ == SieveSVCCV(GRID, cv=3).fit(table.x, table.y).C_
     with pytest.raises(SpecError, match="give cv=5, or arrays"):
         SieveSVCCV(GRID, cv=StratifiedKFold(3)).fit(data)
+
+
+@pytest.mark.parametrize("settings", [{}, {"Cs": GRID}, {"Cs": GRID, "cv": StratifiedKFold(3)}])
+def test_what_is_written_verifies(tmp_path, settings):
+    x, y = two()
+    model = SieveSVCCV(**{"cv": 3, **settings}, probability=True, out=tmp_path / "run").fit(x, y)
+    data = in_memory(x, y, LabelMap(("0",), ("1",)), bias=1.0)
+    with pipeline.Engine("inline") as engine:
+        assert all(finding.holds for finding in verify(engine, tmp_path / "run", data))
+    stored = pipeline.open_run(tmp_path / "run")
+    assert stored.header.calibration.c == model.C_
+    assert stored.at(model.C_).relative_gap == model.relative_gap_
 
 
 @pytest.mark.parametrize(
