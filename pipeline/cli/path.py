@@ -22,8 +22,8 @@ from pipeline.cli.options import (
     solve_on_option,
     workers_option,
 )
-from pipeline.cli.progress import counted, human_bytes, progress, score
 from pipeline.cli.table import table
+from pipeline.progress import counted, human_bytes, progress, score
 from pipeline.spec import GRAM_SOLVERS, KERNELS, RULES, SCORES, SOLVERS
 
 if TYPE_CHECKING:

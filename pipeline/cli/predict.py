@@ -20,7 +20,7 @@ from pipeline.cli.options import (
     workers_option,
 )
 from pipeline.cli.path import opened
-from pipeline.cli.progress import counted, progress, score
+from pipeline.progress import counted, progress, score
 
 EXAMPLES = """
 \b

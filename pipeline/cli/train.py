@@ -18,8 +18,8 @@ from pipeline.cli.options import (
     workers_option,
 )
 from pipeline.cli.path import opened, reading_like, show_run, trained, training_options
-from pipeline.cli.progress import progress
 from pipeline.errors import RunError
+from pipeline.progress import progress
 from pipeline.spec import RULES
 
 if TYPE_CHECKING:

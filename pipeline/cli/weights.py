@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.cli.predict import c_option
-from pipeline.cli.progress import counted, progress
 from pipeline.cli.table import say, table
 from pipeline.errors import RunError
+from pipeline.progress import counted, progress
 
 if TYPE_CHECKING:
     from pipeline.runs.weights import TopWeights

@@ -24,6 +24,7 @@ from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import SEAL, foundation, link
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, PARTS, Run, RunOf, StepView, open_path, read_item
+from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import CLASSES_FORMAT, CLASSES_READABLE, Header, Scores
 from pipeline.runs.weights import TopWeights, check_linear, top_weights
 from pipeline.spec import PathSpec
@@ -120,14 +121,18 @@ class ClassesStep:
         return f"<step {self.step}: C = {self.c:g}, {len(self.parts)} classes, relative gap {self.relative_gap:.1e}>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClassesRun(RunOf[ClassesStep]):
-    """The run directory of several classes; while it is not finished, a step is there once all classes have it."""
+    """The run directory of several classes; while it is not finished, a step is there once all classes have it.
+
+    One that is kept in memory has no directory, and ``path`` says so.
+    """
 
     path: Path
     header: ClassesHeader
     steps: list[ClassesStep]
     runs: tuple[Run, ...]
+    in_memory: bool = False
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -151,8 +156,11 @@ class ClassesRun(RunOf[ClassesStep]):
         return replace(self, runs=runs, steps=_steps(self.header, runs, self.path))
 
 
-def open_classes(folder: Path) -> ClassesRun:
+def open_classes(folder: Place) -> ClassesRun:
     """Read the run directory of several classes; what is not one is an error of one line."""
+    if isinstance(folder, MemoryPlace):
+        kept = tuple(open_path(folder / PARTS / str(k)) for k in range(len(folder.header.data.classes)))
+        return ClassesRun(folder.path, folder.header, _steps(folder.header, kept, folder.path), kept, True)
     item = read_item(folder)
     if item["format"] != CLASSES_FORMAT:
         raise RunError(f"{folder}: is a run of two classes, and one of several is needed")

@@ -36,13 +36,24 @@ def any_model_of(
     listen: Listener = silent,
     training: Dataset | str | Path | None = None,
 ) -> AnyModel:
-    """Return the model of a step, or of a run: its best step, or the step at ``c``; of two classes or several."""
+    """Return the model of a step, or of a run: its best step, or the step at ``c``; of two classes or several.
+
+    A run in memory knows the rows that it was trained on.
+    """
+    training = _rows_at_hand(source) if training is None else training
     if isinstance(source, ClassesRun):
         return classes_model_of(source.path, source.at(c, listen), training, listen)
     if isinstance(source, ClassesStep):
         return classes_model_of(source.parts[0].model.path.parents[3], source, training, listen)
     assert isinstance(source, Run | StepView)
     return model_of(source, c, listen, training)
+
+
+def _rows_at_hand(source: RunOf[Any] | StepView | ClassesStep) -> Dataset | None:
+    steps = source.steps if isinstance(source, RunOf) else [source]
+    parts = [step.parts[0] if isinstance(step, ClassesStep) else step for step in steps[:1]]
+    found = getattr(parts[0].home, "data", None) if parts else None
+    return found if isinstance(found, Dataset) else None
 
 
 def classes_model_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,11 +70,17 @@ def screening(
         raise SpecError(f"C must be a positive finite number, not {c!r}")
     spec = replace(spec, rule=rule, memory=memory or default_budget())
     plan = projected(engine, data, spec)
-    state = collect(engine, data, spec, Path(step.model.path).parent if plan.scratch else None)
+    state = collect(engine, data, spec, _scratch(step) if plan.scratch else None)
     space = make_space(engine, data, state, spec, plan)
     Range(state).check((c, step.c))
     point = space.certify(float(step.c), space.carried(step, spec))
     return Screening(c, state, point, point.proof(c, rule))
+
+
+def _scratch(step: StepView) -> Path:
+    """Return a folder for files without names: beside the model, if that is on disk."""
+    beside = step.model.path.parent
+    return beside if beside.is_dir() else Path(tempfile.gettempdir())
 
 
 def screen(data: Dataset, step: StepView, c: float, rule: str = "it", scheduler: str = "threads") -> Screened:
