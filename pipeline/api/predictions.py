@@ -20,7 +20,7 @@ from pipeline.runs.classes import ClassesStep
 from pipeline.runs.directory import RunOf, StepView, open_run
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import AnyModel, any_model_of
-from pipeline.use.export_names import classes_of
+from pipeline.use.label_values import label_array
 from pipeline.use.outcomes import Labelling, Probabilities
 from pipeline.use.predict import predicted, rows_for
 from pipeline.use.predict_classes import predict_classes
@@ -84,7 +84,7 @@ def predict(  # noqa: PLR0913 - all but two are keywords
     with progress(quiet=not verbose) as listen, engine_for(engine, scheduler, workers) as made:
         source = opened_run(run)
         model = any_model_of(source, c if isinstance(source, RunOf) else None, listen, training)
-        classes = classes_of(model.classes if isinstance(model, ClassesModel) else model.names)
+        classes = label_array(model.classes if isinstance(model, ClassesModel) else model.names)
         labelling, chances = Labelling(classes), _probabilities(source, model, classes) if probability else None
         if is_dask(data):
             from pipeline.use.lazy import lazy_scores  # noqa: PLC0415 - Dask is slow to import

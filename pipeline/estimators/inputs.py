@@ -29,7 +29,7 @@ from pipeline.data.inputs import open_dataset
 from pipeline.data.reading.labels import LONGEST_LABEL, MISSING, LabelMap, label_text
 from pipeline.errors import DataError, SpecError, shown
 from pipeline.events import Listener
-from pipeline.use.export_names import classes_of
+from pipeline.use.label_values import label_array
 
 BALANCED = "balanced"
 
@@ -88,7 +88,7 @@ def _named(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, list
         estimator.feature_names_in_ = np.array(data.columns, dtype=object)
     sides = data.labels.negative, data.labels.positive
     names = data.classes or tuple(side[0] if len(side) == 1 else sign for side, sign in zip(sides, "-+", strict=True))
-    return Training(data, classes_of(names), None, estimator.class_weight)
+    return Training(data, label_array(names), None, estimator.class_weight)
 
 
 def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> Training:

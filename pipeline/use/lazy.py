@@ -26,8 +26,8 @@ from pipeline.runs.classes import ClassesStep
 from pipeline.runs.directory import RunOf, StepView
 from pipeline.scoring.classes_model import ClassesModel, said_codes
 from pipeline.scoring.models import AnyModel, any_model_of
-from pipeline.use.export_names import classes_of
 from pipeline.use.in_memory import Scores, fitting, table_reader
+from pipeline.use.label_values import label_array
 
 Source = RunOf[Any] | StepView | ClassesStep | AnyModel
 
@@ -62,7 +62,7 @@ def lazy_labels(source: Source, x: Any, *, hasher: Any = None, training: Dataset
     Parameters and laziness are those of ``lazy_scores``; the Dask array has one dimension.
     """
     model = _model(source, training)
-    names = classes_of(model.classes if isinstance(model, ClassesModel) else model.names)
+    names = label_array(model.classes if isinstance(model, ClassesModel) else model.names)
     return lazily(_Labels(_reader(model, x, hasher), names), x, model, names.dtype)
 
 
