@@ -1,4 +1,4 @@
-"""The command line as a user meets it: help worth reading, exit codes, one-line errors, progress, README's promises."""
+"""The command line as a user meets it: help worth reading, exit codes, one-line errors, progress."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import dask.array as da
 import pytest
 
 from pipeline.cli import app, main
@@ -148,39 +147,3 @@ def test_a_closed_pipe_is_not_a_traceback(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert "Traceback" not in done.stderr
-
-
-def test_readme_has_two_set_up_commands_and_true_python():
-    text = (TOP / "README.md").read_text()
-    blocks = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
-    assert [b for b in blocks if "pip install" in b] == blocks[:2]
-    assert all(b.count("\n") == 1 for b in blocks[:2])
-    for line in "".join(blocks[2:]).splitlines():
-        for command in re.findall(r"svmsieve ([^#&]*)", line):
-            parse(command)
-
-
-def test_readme_python_runs(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run(capsys, "ingest", "breast_cancer", "--out", "cancer", "-q")
-    path, dask_ml, passes = re.findall(r"```python\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
-    exec(compile(path, "README.md", "exec"), {})  # noqa: S102 - our own README
-    tuned, figures, shapes, share = capsys.readouterr().out.splitlines()
-    best, smallest, tuned_gap = map(float, tuned.split())
-    assert smallest <= best
-    assert tuned_gap <= 1e-4
-    steps, _, gap, accuracy = map(float, figures.split())
-    assert steps > 50
-    assert gap <= 1e-5
-    assert accuracy > 0.9
-    assert shapes == "(30,) (569,) (569,)"
-    assert 0.5 < float(share) < 1.0
-    run(capsys, "train", "cancer", "--c", "0.1", "--out", "run", "-q")
-    run(capsys, "export", "run", "--as", "sklearn", "--out", "clicks.npz")
-    names = {"x": da.ones((6, 30), chunks=(4, 30))}
-    exec(compile(dask_ml, "README.md", "exec"), names)  # noqa: S102
-    assert names["labels"].compute().shape == (6,)
-    exec(compile(passes, "README.md", "exec"), {})  # noqa: S102
-    c_min, shape = capsys.readouterr().out.split(maxsplit=1)
-    assert 0 < float(c_min) < 1e-3
-    assert shape.strip() == "(284, 30)"
