@@ -1,8 +1,8 @@
 """What version 0.1.0 wrote is read, verified, predicted by, appended to and gone on with by this one.
 
 ``written_by_0.1.0.tar.xz`` was made by the commands of commit e75b223, from 24 made rows: shard directories of manifest
-versions 1 (``two``), 2 (``three`` classes) and 3 (``groups``); a path (``run``), a tuned run, a run of three classes; the
-store of a nightly job after one night.
+versions 1 (``two``), 2 (``three`` classes) and 3 (``groups``); a path (``run``), a tuned run, a run of three classes;
+the store of a nightly job after one night.
 """
 
 from __future__ import annotations
