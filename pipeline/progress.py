@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from pipeline.events import Event, Listener, Note, Progress, StepProgress, listening, silent
+from pipeline.time_left import TimeLeft
 
 SECONDS_BETWEEN_LINES = 5.0  # of progress: an hour of it is still readable
+BAR = 20  # characters: of the 80 of a terminal C, a score and the time left need 52
 
 
 def human_bytes(count: float) -> str:
@@ -51,21 +53,38 @@ def progress(quiet: bool = False) -> Iterator[Listener]:
 
 def _line(event: Progress, seconds: float) -> str:
     rows = f"{event.rows:,} rows, " if event.rows else ""
-    share = f" of {human_bytes(event.total)} ({event.done / event.total:.0%})" if event.total else ""
     rate = f", {human_bytes(event.done / seconds)}/s" if seconds > 0 else ""
-    return f"{event.stage}: {rows}{human_bytes(event.done)}{share}{rate}"
+    return f"{event.stage}: {rows}{_share(event)}{rate}"
 
 
-def _step_line(event: StepProgress, seconds: float) -> str:
-    """Say where the path is; the time left is guessed from the share of log C that is done."""
-    left = ""
-    if 0.01 < event.share < 1 and seconds > 0:
-        left = f", about {_duration(seconds * (1 - event.share) / event.share)} left"
-    first = list((event.scores or {}).items())[:1]
-    scored = "".join(f", {name} {value:.4f}" for name, value in first if value is not None)
+def _share(event: Progress) -> str:
+    share = f" of {human_bytes(event.total)} ({event.done / event.total:.0%})" if event.total else ""
+    return f"{human_bytes(event.done)}{share}"
+
+
+def _step_line(event: StepProgress, left: float | None) -> str:
+    """Say where the path is."""
+    (c, *scored), more = _step_pieces(event)
+    remaining = [] if left is None else [f"about {_duration(left)} left"]
+    return f"step {event.step}: " + ", ".join([c, *more, *scored, *remaining])
+
+
+def _step_pieces(event: StepProgress) -> tuple[list[str], list[str]]:
+    """Return what everybody wants to see of a step, C and its score, and the rest."""
+    scored = [f"{name} {value:.4f}" for name, value in list((event.scores or {}).items())[:1] if value is not None]
+    rows = [f"{event.screened:.0%} screened", f"{event.working_set:,} rows solved for"]
     gap = f"gap {max(event.relative_gap, 0.0):.1e}{'' if event.done else ' (again)'}"
-    rows = f"{event.screened:.0%} screened, {event.working_set:,} rows solved for"
-    return f"step {event.step}: C = {event.c:.4g}, {rows}, {gap}, {event.passes:.1f} passes{scored}{left}"
+    return [f"C = {event.c:.4g}", *scored], [*rows, gap, f"{event.passes:.1f} passes"]
+
+
+def _fitted(pieces: list[str], width: int) -> str:
+    """Return as many of the pieces, the first ones, as a line of this width has room for."""
+    said = pieces[0]
+    for piece in pieces[1:]:
+        if len(said) + len(piece) + 2 > width:
+            break
+        said += f", {piece}"
+    return said
 
 
 def _duration(seconds: float) -> str:
@@ -79,7 +98,7 @@ class _Lines:
 
     def __init__(self) -> None:
         self.started = self.last = time.monotonic()
-        self.stage = ""
+        self.stage, self.left = "", TimeLeft()
 
     def __call__(self, event: Event) -> None:
         now = time.monotonic()
@@ -87,9 +106,10 @@ class _Lines:
             print(event.text, file=sys.stderr, flush=True)
             return
         if isinstance(event, StepProgress):
+            left = self.left.told(event.share, now)
             if now - self.last >= SECONDS_BETWEEN_LINES:
                 self.last = now
-                print(_step_line(event, now - self.started), file=sys.stderr, flush=True)
+                print(_step_line(event, left), file=sys.stderr, flush=True)
             return
         if event.stage != self.stage:
             self.stage, self.started = event.stage, min(self.started, now)
@@ -101,27 +121,45 @@ class _Lines:
 @contextmanager
 def _bar() -> Iterator[Listener]:
     from rich.console import Console  # noqa: PLC0415 - slow to import, as is the rest of it
-    from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, TaskID, TextColumn  # noqa: PLC0415
     from rich.progress import Progress as Bar  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[shown]}"), TimeRemainingColumn())
+    whole = Column(no_wrap=True)
+    columns = (TextColumn("{task.description}"), BarColumn(BAR), TextColumn("{task.fields[shown]}", table_column=whole))
     started = time.monotonic()
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, TaskID] = {}
+        lefts: dict[str, TimeLeft] = {}
 
         def listen(event: Event) -> None:
             if isinstance(event, Note):
                 bar.console.print(event.text, markup=False, highlight=False)
                 return
-            if isinstance(event, StepProgress):
-                if "path" not in tasks:
-                    tasks["path"] = bar.add_task("path", total=1.0, shown="")
-                shown = _step_line(event, time.monotonic() - started).split(", about")[0]
-                bar.update(tasks["path"], completed=event.share, shown=shown)
-                return
-            if event.stage not in tasks:
-                tasks[event.stage] = bar.add_task(event.stage, total=None, shown="")
-            shown = _line(event, time.monotonic() - started).removeprefix(f"{event.stage}: ")
-            bar.update(tasks[event.stage], completed=event.done, total=event.total or None, shown=shown)
+            now = time.monotonic()
+            stage, share = _where(event)
+            if stage not in tasks:
+                tasks[stage], lefts[stage] = bar.add_task(stage, total=None, shown=""), TimeLeft()
+            left = None if share is None else lefts[stage].told(share, now)
+            pieces = _pieces(event, left, now - started)
+            room = bar.console.width - max(map(len, tasks)) - BAR - 3  # a space after each column, and one at the end
+            bar.update(tasks[stage], completed=share, total=None if share is None else 1.0, shown=_fitted(pieces, room))
 
         yield listen
+
+
+def _where(event: Progress | StepProgress) -> tuple[str, float | None]:
+    """Return the stage, and which share of it is done, if that is known."""
+    if isinstance(event, StepProgress):
+        return "path", event.share
+    return event.stage, event.done / event.total if event.total else None
+
+
+def _pieces(event: Progress | StepProgress, left: float | None, seconds: float) -> list[str]:
+    """Return what a bar says beside itself, what matters most first."""
+    remaining = [] if left is None else [f"{_duration(left)} left"]
+    if isinstance(event, StepProgress):
+        main, more = _step_pieces(event)
+        return [*main, *remaining, *more]
+    rows = [f"{event.rows:,} rows"] if event.rows else []
+    return [*rows, *remaining, _share(event), f"{human_bytes(event.done / max(seconds, 1e-3))}/s"]

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from pipeline.cli.ending import Ending
-from pipeline.cli.lazy import Commands
+from pipeline.cli.lazy import Sections
 from pipeline.errors import SieveError, SieveWarning
 from pipeline.redact import redacted
 
@@ -20,6 +20,7 @@ told = Ending()
 EXAMPLES = """
 \b
 Examples:
+  svmsieve tune breast_cancer --out run               # the C that predicts best, and a certified model at it
   svmsieve path breast_cancer --out run               # the whole regularisation path, certified
   svmsieve verify run breast_cancer                   # every certificate, computed again
   svmsieve ingest clicks-*.svm.gz --out clicks        # any format to shards, streaming
@@ -28,27 +29,34 @@ Examples:
 """
 
 
-COMMANDS = Commands(
-    {
-        "ingest": "pipeline.cli.ingest:ingest_command",
+SECTIONS = {
+    "Train": {
         "tune": "pipeline.cli.tune:tune_command",
         "path": "pipeline.cli.path:path_command",
         "train": "pipeline.cli.train:train_command",
-        "screen": "pipeline.cli.train:screen_command",
-        "verify": "pipeline.cli.verify:verify_command",
+    },
+    "Use and check": {
         "predict": "pipeline.cli.predict:predict_command",
         "weights": "pipeline.cli.weights:weights_command",
         "export": "pipeline.cli.export:export_command",
+        "screen": "pipeline.cli.train:screen_command",
+        "verify": "pipeline.cli.verify:verify_command",
+    },
+    "Data": {
+        "ingest": "pipeline.cli.ingest:ingest_command",
+        "datasets": "pipeline.cli.datasets:datasets",
+    },
+    "Operate": {
         "nightly": "pipeline.cli.nightly:nightly_command",
         "store": "pipeline.cli.store:store",
-        "datasets": "pipeline.cli.datasets:datasets",
         "cluster": "pipeline.cli.cluster:cluster",
-    }
-)
+    },
+}
 
 
 @click.group(
-    commands=COMMANDS,
+    cls=Sections,
+    sections=SECTIONS,
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

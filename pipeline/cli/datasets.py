@@ -48,7 +48,7 @@ def list_command(as_json: bool) -> None:
         (e.name, e.paper, f"{e.rows:,}" if e.rows else "?", f"{e.features:,}" if e.features else "?", e.kind, e.title)
         for e in registry.values()
     ]
-    table(("name", "paper", "rows", "features", "kind", "what it is"), rows, right=(2, 3))
+    table(("name", "paper", "rows", "features", "kind", "what it is"), rows, right=(2, 3), prose=True)
 
 
 @datasets.command("fetch", epilog="\b\nExample:\n  svmsieve datasets fetch mushrooms --out downloads")

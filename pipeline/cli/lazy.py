@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -37,3 +38,25 @@ class Commands(MutableMapping[str, click.Command]):
 
     def __len__(self) -> int:
         return len(self._known)
+
+
+class Sections(click.Group):
+    """A group whose help shows its commands by what people want to do, in the order given."""
+
+    def __init__(self, name: str, sections: Mapping[str, Mapping[str, str]], **options: Any) -> None:
+        homes = {command: home for commands in sections.values() for command, home in commands.items()}
+        super().__init__(name, Commands(homes), **options)
+        self.sections = sections
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names, section by section."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a list of commands for each section, all with the same indent."""
+        width = max(map(len, self.commands))
+        limit = formatter.width - 6 - width
+        for title, names in self.sections.items():
+            lines = [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(lines)

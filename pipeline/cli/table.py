@@ -17,15 +17,45 @@ def say(text: str, err: bool = False) -> None:
 
 def say_wrapped(text: str, indent: str = "  ") -> None:
     """Print a sentence in lines that fit the terminal, a path whole; where there is no terminal, in one line."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    width = _terminal() if sys.stdout.isatty() else sys.maxsize
     for line in textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False):
         say(line)
 
 
-def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: Container[int] = ()) -> None:
-    """Print rows under a header, columns as wide as they need to be; those in ``right`` flush right."""
-    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+def table(
+    header: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: Container[int] = (), prose: bool = False
+) -> None:
+    """Print rows under a header, columns as wide as they need to be; those in ``right`` flush right.
+
+    If the last column is ``prose`` and the terminal too narrow, its text stands below each row.
+    """
+    if prose and sys.stdout.isatty() and sum(_widths(header, rows)) + 2 * len(header) > _terminal():
+        _folded(header, rows, right)
+        return
+    widths = _widths(header, rows)
     for row in (header, *rows):
-        cells = [c.rjust(w) if k in right else c.ljust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
-        say(("  " + "  ".join(cells)).rstrip())
+        say(_aligned(row, widths, right))
     sys.stdout.flush()
+
+
+def _folded(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: Container[int]) -> None:
+    """Print all columns but the last as a table, and the last below each row."""
+    widths = _widths(header, rows)[:-1]
+    say(_aligned(header[:-1], widths, right))
+    for row in rows:
+        say(_aligned(row[:-1], widths, right))
+        say_wrapped(f"    {row[-1]}", indent="    ")
+    sys.stdout.flush()
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int], right: Container[int]) -> str:
+    cells = [c.rjust(w) if k in right else c.ljust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
+    return ("  " + "  ".join(cells)).rstrip()
+
+
+def _widths(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[int]:
+    return [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+
+
+def _terminal() -> int:
+    return shutil.get_terminal_size().columns

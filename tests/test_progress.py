@@ -1,0 +1,115 @@
+"""Progress for people: what stays on a narrow terminal, and how long it will still take."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from pipeline.cli import SECTIONS, app
+from pipeline.events import Progress, StepProgress
+from pipeline.progress import _fitted, _pieces, _step_line
+from pipeline.time_left import LEAST_SECONDS, TimeLeft
+from tests.test_cli import run
+
+STEP = StepProgress(12, 0.0001734, 0.3, 0.98, 123_456, 1.1e-14, 1.0, True, {"balanced_accuracy": 0.9259, "auc": 0.99})
+COLUMNS = 80
+
+
+def on_a_terminal(*words: str) -> list[str]:
+    """Run svmsieve on a terminal of 80 columns; return the lines it was shown, without their colours."""
+    parent, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+    where = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    command = [sys.executable, "-c", "from pipeline.cli import main; main()", *words]
+    live = subprocess.Popen(command, stdout=terminal, stderr=terminal, env=where)
+    os.close(terminal)
+    shown = b""
+    try:
+        while piece := os.read(parent, 4096):
+            shown += piece
+    except OSError:  # Linux reports the end of a terminal as an error
+        pass
+    os.close(parent)
+    assert live.wait() == 0
+    return re.split(r"[\r\n]+", re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown).decode())
+
+
+def test_a_bar_on_80_columns_keeps_what_matters(tmp_path):
+    lines = on_a_terminal("path", "breast_cancer", "--holdout", "0.2", "--out", str(tmp_path / "run"))
+    bars = [line.rstrip() for line in lines if re.match(r"\w+ +[━╸╺]", line)]
+    assert any(re.match(r"path +[━╸╺]{20} C = \S+, accuracy 0\.\d{4}, ", line) for line in bars)
+    assert [line for line in bars if len(line) > COLUMNS or "…" in line] == []
+
+
+def test_the_longest_score_and_the_time_left_fit():
+    pieces = _pieces(STEP, 719.0, 60.0)
+    assert _fitted(pieces, COLUMNS - len("path") - 23) == "C = 0.0001734, balanced_accuracy 0.9259, 12 min left"
+    assert _fitted(pieces, 200).endswith("98% screened, 123,456 rows solved for, gap 1.1e-14, 1.0 passes")
+    read = _pieces(Progress("ingest", 400_000, 1_300_000, 2_600_000), 40.0, 10.0)
+    assert _fitted(read, COLUMNS - len("ingest") - 23) == "400,000 rows, 40 s left, 1.3 MB of 2.6 MB (50%)"
+
+
+def test_a_line_says_all_of_it():
+    said = "98% screened, 123,456 rows solved for, gap 1.1e-14, 1.0 passes, balanced_accuracy 0.9259"
+    assert _step_line(STEP, None) == f"step 12: C = 0.0001734, {said}"
+    assert _step_line(STEP, 7200.0) == f"step 12: C = 0.0001734, {said}, about 2.0 h left"
+
+
+def guesses(moment):
+    """Return (moment, seconds left) as they are guessed from a fifth on, where the moment of a share is known."""
+    left = TimeLeft()
+    return [(moment(k / 100), left.told(k / 100, moment(k / 100))) for k in range(100)][20:]
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.5, 2.0])
+def test_where_time_is_a_power_of_the_share_the_guess_is_right(power):
+    hours = 36_000.0
+    for now, left in guesses(lambda share: hours * share**power):
+        assert left == pytest.approx(hours - now, rel=0.15)
+
+
+def test_steps_that_get_slower_do_not_make_hours_of_minutes():
+    found = [left for _, left in guesses(lambda share: 36_000 * share**2)]
+    assert max(found) <= 1.1 * found[0]
+    plain = [36_000 * share**2 * (1 - share) / share for share in (0.2, 0.5)]
+    assert plain[1] > 1.5 * plain[0], "a guess from the mean speed would grow"
+
+
+def test_what_was_done_before_is_not_counted():
+    left = TimeLeft()
+    assert left.told(0.6, 1000.0) is None  # a run that goes on, after a minute of reading
+    assert left.told(0.7, 1010.0) == pytest.approx(30.0)
+    assert left.told(0.7, 1015.0) == pytest.approx(25.0), "it counts down"
+    assert left.told(0.7, 1100.0) == 0.0
+
+
+def test_nobody_knows_at_first_nor_at_the_end():
+    left = TimeLeft()
+    assert [left.told(share, now) for share, now in ((0.0, 0.0), (0.01, 5.0), (0.5, LEAST_SECONDS / 2))][:2] == [
+        None
+    ] * 2
+    assert TimeLeft().told(1.0, 5.0) is None
+    assert left.told(1.0, 9.0) is None
+
+
+def test_the_list_of_data_sets_fits_a_narrow_terminal(capsys):
+    lines = on_a_terminal("datasets", "list")
+    assert max(map(len, lines)) <= COLUMNS
+    _, plain, _ = run(capsys, "datasets", "list")
+    assert set(plain.split()) - {"what", "it", "is"} <= set(" ".join(lines).split()), "every word is whole"
+
+
+def test_help_has_every_command_in_one_section(capsys):
+    _, out, _ = run(capsys, "--help")
+    found = re.findall(r"^(\S.*):\n((?:  \S.*\n)+)", out.partition("--help")[2], re.MULTILINE)
+    shown = {title: [line.split()[0] for line in lines.splitlines()] for title, lines in found}
+    assert shown == {title: list(names) for title, names in SECTIONS.items()}
+    assert sorted(name for names in shown.values() for name in names) == sorted(app.commands)
