@@ -81,12 +81,15 @@ if not TYPE_CHECKING:  # or an editor would take any name for one of these
 
     def __getattr__(name: str) -> Any:
         if name in _HOME:
-            return getattr(import_module(_HOME[name]), name)
-        if name == "errors":
-            return import_module("pipeline.errors")
-        if name == "__version__":
-            return import_module("importlib.metadata").version("svmsieve")
-        raise AttributeError(f"module 'svmsieve' has no attribute {name!r}")
+            found = getattr(import_module(_HOME[name]), name)
+        elif name == "errors":
+            found = import_module("pipeline.errors")
+        elif name == "__version__":
+            found = import_module("importlib.metadata").version("svmsieve")
+        else:
+            raise AttributeError(f"module 'svmsieve' has no attribute {name!r}")
+        globals()[name] = found  # asked for once; tools that look into the module find it, too
+        return found
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__, "__version__"})
