@@ -227,6 +227,8 @@ def _renamed(then: DataRecord, now: DataRecord) -> str:
     for side, (old, new) in sides.items():
         if old != new:
             return f"{side} label {shown(', '.join(old))}, now {shown(', '.join(new))}"
+    if (then.encoding and then.encoding.digest) != (now.encoding and now.encoding.digest):
+        return "features were made of its columns in another way"
     pairs = [("class", *both) for both in zip(then.classes, now.classes, strict=False)]
     pairs += [("column", *both) for both in zip(then.columns or (), now.columns or (), strict=False)]  # may have none
     return next((f"{what} {shown(one)}, now {shown(other)}" for what, one, other in pairs if one != other), "")
