@@ -65,8 +65,8 @@ def screen(
     step = source.at(c) if isinstance(source, RunOf) else source
     if not isinstance(step, StepView):
         raise SpecError("screening is for two classes; give the run of one class, run.runs[k]")
-    rows = as_trained(step.data, data, y, None)
     with engine_for(engine, scheduler, workers) as made:
+        rows = as_trained(step.data, data, y, None, made)
         parts = list(screening(made, rows, step, c, rule, memory).parts())
     return Screened(*(np.concatenate([getattr(p, key) for p in parts]) for key in ("lower", "upper", "verdicts")))
 
@@ -112,8 +112,8 @@ def verify(  # noqa: PLR0913 - all but three are keywords
     path = run.path if isinstance(run, RunOf) else Path(run)
     about = open_run(path).header.data
     with progress(quiet=not verbose) as listen, engine_for(engine, scheduler, workers) as made:
-        source = as_trained(about, data, y, sample_weight, listen)
-        judge = None if validation is None else as_trained(about, validation, None, None, listen)
+        source = as_trained(about, data, y, sample_weight, made, listen)
+        judge = None if validation is None else as_trained(about, validation, None, None, made, listen)
         return verify_any(made, path, source, step, listen, judge)
 
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
 from pipeline.api.keywords import checked_keywords
+from pipeline.collections.door import dataset_for
 from pipeline.data import inputs
 from pipeline.data.dataset import Dataset, open_shards
-from pipeline.data.in_memory import in_memory
 from pipeline.data.ingest.ingest import IngestSpec, reading_spec
 from pipeline.data.ingest.ingest import ingest as ingest_files
-from pipeline.data.reading.labels import LabelCoder, LabelMap, RawLabels
-from pipeline.errors import DataError, SpecError, shown
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.tables.asked import AUTO
+from pipeline.engine.engine import Engine, engine_for
 from pipeline.events import Listener, silent
 from pipeline.progress import progress
 from pipeline.runs.data_record import DataRecord
 from pipeline.sizes import bytes_of
-
-ARRAYS_ONLY = "belongs to arrays; data in files have labels and weights in them: leave it out"
 
 
 @checked_keywords
@@ -32,9 +27,9 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
     y: Any = None,
     *,
     sample_weight: Any = None,
+    columns: str | None = None,
     bias: float | None = None,
-    positive: str | None = None,
-    columns: str = "auto",
+    positive: Any = None,
     format: str = "auto",  # noqa: A002
     label_column: str = "label",
     weight_column: str = "weight",
@@ -43,28 +38,40 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
     index_base: str = "auto",
     duplicates: str = "error",
     ignore: Sequence[str] = (),
+    hasher: Any = None,
+    shards: str | Path | None = None,
+    scheduler: str = "threads",
+    engine: Engine | None = None,
     verbose: int = 0,
 ) -> Dataset:
     """Open data for training, scoring and checking.
 
     Parameters
     ----------
-    data : path, URL, name, Dataset, array, sparse matrix or frame
-        A shard directory, Parquet, svmlight, npz or CSV files, a name of the registry; or rows in memory.
-    y : array-like of shape (n_samples,), default=None
-        The labels of rows in memory, numbers or text.
-    sample_weight : array-like of shape (n_samples,), default=None
-        The costs of rows in memory, all above 0.
+    data : path, URL, name, Dataset, array, sparse matrix, frame or Dask collection
+        A shard directory, Parquet, svmlight, npz or CSV files, a name of the registry; rows in memory (NumPy, SciPy,
+        pandas, polars, pyarrow); or a Dask array, frame or bag, which is written to shards where it is computed.
+    y : array-like of shape (n_samples,) or Dask collection, default=None
+        The labels, numbers or text, where rows do not have them in a column.
+    sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+        The costs of these rows, all above 0.
+    columns : str, default=None
+        What becomes of the columns of tables and frames: "auto" scales numbers and encodes strings and dates, "none"
+        takes numbers as they are; or a YAML file, or the data set or run whose features they are to be. None is "none"
+        for frames of numbers only, else "auto".
     bias : float, default=None
-        The value of a constant feature that is added; 0 adds none. None is 1 where columns of a table are encoded, else
-        none.
-    positive : str, default=None
+        The value of a constant feature that is added; 0 adds none. None is 1 where columns are encoded, else 0.
+    positive : label, default=None
         The label that is +1, all others being -1; None: of two labels the larger, three or more are classes.
-    columns : str, default="auto"
-        What becomes of the columns of a table in files: "auto" scales numbers and encodes strings and dates, "none"
-        takes numbers as they are; or a YAML file, or the data set or run whose features they are to be.
     format, label_column, weight_column, group, features, index_base, duplicates, ignore
-        How files are read, as the options of ``svmsieve ingest`` of these names.
+        How files are read, as the options of ``svmsieve ingest`` of these names; frames have columns, too.
+    hasher : object with n_features and transform, default=None
+        Makes rows of the dicts of a Dask bag: scikit-learn's FeatureHasher.
+    shards : path, default=None
+        The shard directory that a Dask collection becomes, where all workers see it; None: one that lives as long as
+        the data set.
+    scheduler, engine
+        Where a Dask collection is computed, unless Dask has a client or a scheduler in force.
     verbose : int, default=0
         1 shows progress where files have to be read.
 
@@ -76,8 +83,8 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
     spec = reading_spec(
         format=format,
         positive=positive,
+        columns=AUTO if columns is None else columns,
         bias=bias,
-        columns=columns,
         features=features,
         index_base=index_base,
         duplicates=duplicates,
@@ -86,8 +93,9 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
         group=group,
         ignore=ignore,
     )
-    with progress(quiet=not verbose) as listen:
-        return as_dataset(data, y, sample_weight, spec, listen)
+    with progress(quiet=not verbose) as listen, engine_for(engine, scheduler) as made:
+        given = {"hasher": hasher, "out": shards, "numbers_too": columns is not None}
+        return dataset_for(data, y, sample_weight, spec, **given, engine=made, listen=listen)
 
 
 @checked_keywords
@@ -95,9 +103,9 @@ def ingest(  # noqa: PLR0913 - all but two are keywords
     sources: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
+    columns: str = "auto",
     bias: float | None = None,
     positive: str | None = None,
-    columns: str = "auto",
     format: str = "auto",  # noqa: A002
     label_column: str = "label",
     weight_column: str = "weight",
@@ -121,7 +129,7 @@ def ingest(  # noqa: PLR0913 - all but two are keywords
         The files, in order: svmlight text, CSV, npz or Parquet, patterns, directories, URLs.
     out : path
         The shard directory.
-    bias, positive, columns, format, label_column, weight_column, group, features, index_base, duplicates, ignore
+    columns, bias, positive, format, label_column, weight_column, group, features, index_base, duplicates, ignore
         As in ``open_dataset``.
     rows_per_shard : int, default=None
         Rows of a shard; None cuts by size.
@@ -144,8 +152,8 @@ def ingest(  # noqa: PLR0913 - all but two are keywords
     spec = reading_spec(
         format=format,
         positive=positive,
-        bias=bias,
         columns=columns,
+        bias=bias,
         features=features,
         index_base=index_base,
         duplicates=duplicates,
@@ -165,68 +173,12 @@ def ingest(  # noqa: PLR0913 - all but two are keywords
     return open_shards(out)
 
 
-def as_dataset(
-    data: Any, y: Any = None, sample_weight: Any = None, spec: IngestSpec | None = None, listen: Listener = silent
+def as_trained(
+    about: DataRecord, data: Any, y: Any, sample_weight: Any, engine: Engine, listen: Listener = silent
 ) -> Dataset:
-    """Return data of any kind as a data set."""
-    if isinstance(data, str | Path | Dataset):
-        for what, value in (("y", y), ("sample_weight", sample_weight)):
-            if value is not None:
-                raise SpecError(f"{what} {ARRAYS_ONLY}")
-        return data if isinstance(data, Dataset) else inputs.open_dataset(data, spec, listen)
-    spec = spec or reading_spec()
-    x, columns = matrix_of(data)
-    if y is None:
-        raise DataError("rows in memory need labels; give them as y")
-    codes, labels = _coded(y, spec.positive, x.shape[0])
-    costs = None if sample_weight is None else _of_rows("sample_weight", sample_weight, x.shape[0]).astype(np.float64)
-    return in_memory(x, codes, labels, costs, bias=spec.bias, columns=columns, name="X")
-
-
-def as_trained(about: DataRecord, data: Any, y: Any, sample_weight: Any, listen: Listener = silent) -> Dataset:
     """Return data of any kind as a run's data were: with their bias, and a table's columns encoded as they were."""
-    spec = IngestSpec(bias=about.bias)
-    if about.encoding is not None:
-        spec = replace(spec, reading=spec.reading.encoded(about.encoding))
+    reading = ReadOptions() if about.encoding is None else ReadOptions().encoded(about.encoding)
+    spec = IngestSpec(reading, bias=about.bias)
     if isinstance(data, str | Path) and y is None and sample_weight is None:
         return inputs.open_dataset(data, spec, listen, given=())
-    return as_dataset(data, y, sample_weight, spec, listen)
-
-
-def matrix_of(data: Any) -> tuple[Any, tuple[str, ...] | None]:
-    """Return rows in memory as a matrix of numbers, dense or sparse, and the names of the columns of a frame."""
-    if sp.issparse(data):
-        return data.tocsr(), None
-    columns = getattr(data, "columns", None)
-    names = None if columns is None else tuple(map(str, columns))
-    try:
-        x = np.asarray(data, np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"rows in memory are a matrix of numbers, not {_said(data)}; encode what is text") from error
-    if x.ndim != 2:
-        raise DataError(f"rows in memory are a matrix, not of {x.ndim} dimensions; reshape(1, -1) makes one row")
-    return x, names
-
-
-def _said(data: Any) -> str:
-    return f"{type(data).__name__} {shown(data)}" if np.isscalar(data) or data is None else type(data).__name__
-
-
-def _coded(y: Any, positive: str | None, n_rows: int) -> tuple[np.ndarray, LabelMap]:
-    """Return the classes of rows by number, and what they are called, as if they had been ingested."""
-    raw = RawLabels.of(_of_rows("y", y, n_rows))
-    missing = raw.first_missing()
-    if missing is not None:
-        raise DataError("the label is missing (empty, nan or infinite); fill it or drop the row", path="y", row=missing)
-    coder = LabelCoder(positive)
-    coder.admit(raw.values, "y")
-    labels = coder.finish("y")
-    found = coder.encode(raw, "y")
-    return (found if labels.classes else (found > 0)).astype(np.int32), labels
-
-
-def _of_rows(name: str, values: Any, n_rows: int) -> np.ndarray:
-    found = np.asarray(values)
-    if found.shape != (n_rows,):
-        raise DataError(f"{name} has shape {found.shape}, and there are {n_rows:,} rows; give one value a row")
-    return found
+    return dataset_for(data, y, sample_weight, spec, engine=engine, listen=listen)

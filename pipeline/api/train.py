@@ -6,17 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.api.data import as_dataset, as_trained
 from pipeline.api.keywords import checked_keywords
-from pipeline.data.dataset import Dataset
-from pipeline.data.ingest.ingest import reading_spec
 from pipeline.engine.engine import Engine
-from pipeline.events import Listener
 from pipeline.path import fit
 from pipeline.path.fit import AnyStep
 from pipeline.progress import progress
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import Run, RunOf
 from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 
@@ -27,7 +22,12 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     y: Any = None,
     *,
     sample_weight: Any = None,
+    label: str | None = None,
+    positive: Any = None,
+    columns: Any = None,
     bias: float | None = None,
+    hasher: Any = None,
+    shards: str | Path | None = None,
     out: str | Path | None = None,
     validation: Any = None,
     reference: AnyStep | RunOf[Any] | Sequence[AnyStep] | None = None,
@@ -61,15 +61,16 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
 
     Parameters
     ----------
-    data : path, URL, name, Dataset, array, sparse matrix or frame
-        The rows; see ``open_dataset``.
-    y : array-like of shape (n_samples,), default=None
-        The labels of rows in memory.
-    sample_weight : array-like of shape (n_samples,), default=None
-        The costs of rows in memory.
-    bias : float, default=None
-        The value of a constant feature, added to arrays and to files that are read; 0 adds none. None is 1 where
-        columns of a table are encoded, else none.
+    data : path, URL, name, Dataset, array, sparse matrix, frame or Dask collection
+        The rows; see ``open_dataset``. A Dask collection is never brought into memory.
+    y : array-like of shape (n_samples,) or Dask collection, default=None
+        The labels, where rows do not have them in a column.
+    sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+        The costs of these rows.
+    label : str, default=None
+        The column of a table or frame, or the key of a bag's dicts, that has the labels; None is "label".
+    positive, columns, bias, hasher, shards
+        As in ``open_dataset``.
     out : path, default=None
         The run directory; a run there that was interrupted is continued. Without it arrays are trained in memory, and
         models of files live as long as the result or any of its steps.
@@ -135,11 +136,18 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
         ``run.to_frame()``.
     """
     with progress(quiet=not verbose) as listen:
-        source, judge = _sources(data, y, sample_weight, bias, validation, listen)
         return fit.fit_path(
-            source,
+            data,
+            y,
+            sample_weight=sample_weight,
+            label=label,
+            positive=positive,
+            columns=columns,
+            bias=bias,
+            hasher=hasher,
+            shards=shards,
             out=out,
-            validation=judge,
+            validation=validation,
             reference=list(reference.steps) if isinstance(reference, RunOf) else reference,
             c_max=c_max,
             epsilon=epsilon,
@@ -175,7 +183,12 @@ def tune(  # noqa: PLR0913 - all but two are keywords
     y: Any = None,
     *,
     sample_weight: Any = None,
+    label: str | None = None,
+    positive: Any = None,
+    columns: Any = None,
     bias: float | None = None,
+    hasher: Any = None,
+    shards: str | Path | None = None,
     out: str | Path | None = None,
     cv: int = 5,
     holdout: float = 0.0,
@@ -204,7 +217,7 @@ def tune(  # noqa: PLR0913 - all but two are keywords
 
     Parameters
     ----------
-    data, y, sample_weight, bias, out
+    data, y, sample_weight, label, positive, columns, bias, hasher, shards, out
         As in ``fit_path``.
     cv : int, default=5
         In how many folds every C is scored: stratified, by what is in the rows, the same tomorrow.
@@ -238,9 +251,16 @@ def tune(  # noqa: PLR0913 - all but two are keywords
         ``c_best``, ``c_1se``, ``calibration``.
     """
     with progress(quiet=not verbose) as listen:
-        source, _ = _sources(data, y, sample_weight, bias, None, listen)
         return fit.tune(
-            source,
+            data,
+            y,
+            sample_weight=sample_weight,
+            label=label,
+            positive=positive,
+            columns=columns,
+            bias=bias,
+            hasher=hasher,
+            shards=shards,
             out=out,
             cv=cv,
             holdout=holdout,
@@ -265,14 +285,3 @@ def tune(  # noqa: PLR0913 - all but two are keywords
             listen=listen,
             engine=engine,
         )
-
-
-def _sources(
-    data: Any, y: Any, sample_weight: Any, bias: float | None, validation: Any, listen: Listener
-) -> tuple[Dataset, Dataset | None]:
-    """Return the rows to train on, and those to score on if there are any: a data set, or a pair of arrays."""
-    source = as_dataset(data, y, sample_weight, reading_spec(bias=bias), listen)
-    if validation is None:
-        return source, None
-    both = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
-    return source, as_trained(DataRecord.of(source), both[0], both[1], None, listen)

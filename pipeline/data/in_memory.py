@@ -75,10 +75,10 @@ def in_memory(
     shards, first = list[MemoryShard](), 0
     for block in _blocks(x, codes, costs, Origin(name, 0, columns=columns)):
         here = signs[first : first + block.n_rows]
-        shards += [_shard(join(pieces, bias, own), features) for pieces in cutter.add(block, here)]
+        shards += [memory_shard(join(pieces, bias, own), features) for pieces in cutter.add(block, here)]
         first += block.n_rows
     last = cutter.take()
-    shards += [_shard(join(last, bias, own), features)] if last else []
+    shards += [memory_shard(join(last, bias, own), features)] if last else []
     counts = np.bincount(codes, minlength=several or 2).tolist()
     return Dataset(
         path=name,
@@ -95,9 +95,10 @@ def in_memory(
     )
 
 
-def _shard(rows: Rows, features: int) -> MemoryShard:
+def memory_shard(rows: Rows, features: int, first_row: int = 0) -> MemoryShard:
+    """Return rows as a shard of a data set with so many features."""
     made = replace(rows, n_features=features)
-    return MemoryShard(made, 0, digest_text(digest_rows(made)))
+    return MemoryShard(made, first_row, digest_text(digest_rows(made)))
 
 
 def _placed(shards: list[MemoryShard]) -> Iterator[MemoryShard]:

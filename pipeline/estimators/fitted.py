@@ -20,18 +20,19 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pipeline.collections.kinds import is_dask
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.estimators.inputs import Training, is_named
-from pipeline.maths.calibration import Calibration, class_probabilities
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.directory import Run, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel
 from pipeline.scoring.models import any_model_of
+from pipeline.use.outcomes import Labelling, Probabilities
 from pipeline.use.predict import predicted, rows_for
 from pipeline.use.predict_classes import predict_classes
 
@@ -65,15 +66,19 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), path or Dataset
+        X : array-like or sparse matrix of shape (n_samples, n_features), Dask array or frame, path or Dataset
             The rows; a path or a ``Dataset`` is read for the model, part after part.
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes), or a lazy Dask array of a Dask collection
             Of two classes f(x), positive for ``classes_[1]``; of several a column a class.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            from pipeline.estimators.dask_inputs import lazy_decisions  # noqa: PLC0415 - Dask is slow to import
+
+            return lazy_decisions(self, X)
         if is_named(X):
             return self._scores_of_data(X)
         x = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
@@ -94,8 +99,8 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
             Of ``classes_``; of two a score of exactly 0 is the first, of several equal scores the first class's count.
         """
         scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
+        found = Labelling(self.classes_)
+        return found.over(scores) if is_dask(X) else found(scores)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -115,11 +120,8 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
         found = self.run_.header.calibration
         if found is None:
             raise RunError("the model was fitted without probabilities; fit it again with probability=True")
-        scores = self.decision_function(X)
-        if isinstance(found, Calibration):
-            positive = found.probabilities(scores)
-            return np.stack([1.0 - positive, positive], axis=1)
-        return class_probabilities(found, scores)
+        scores, made = self.decision_function(X), Probabilities(found, len(self.classes_))
+        return made.over(scores) if is_dask(X) else made(scores)
 
     @property
     def support_(self) -> np.ndarray:

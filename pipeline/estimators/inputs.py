@@ -21,6 +21,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from pipeline.collections.kinds import is_dask
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import in_memory
 from pipeline.data.ingest.ingest import reading_spec
@@ -28,7 +29,7 @@ from pipeline.data.inputs import open_dataset
 from pipeline.data.reading.labels import LONGEST_LABEL, MISSING, LabelMap, label_text
 from pipeline.errors import DataError, SpecError, shown
 from pipeline.events import Listener
-from pipeline.use.export_names import classes_of
+from pipeline.use.label_values import label_array
 
 BALANCED = "balanced"
 
@@ -54,6 +55,10 @@ def is_named(x: Any) -> bool:
 def training_of(estimator: Any, x: Any, y: Any, sample_weight: Any, listen: Listener) -> Training:
     """Return what an estimator is to be trained on, and have it know its features."""
     bias = bias_of(estimator)
+    if is_dask(x):
+        from pipeline.estimators.dask_inputs import dask_training  # noqa: PLC0415 - Dask is slow to import
+
+        return dask_training(estimator, x, y, sample_weight, bias, listen)
     if is_named(x):
         return _named(estimator, x, y, sample_weight, bias, listen)
     return _arrays(estimator, x, y, sample_weight, bias)
@@ -83,7 +88,7 @@ def _named(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, list
         estimator.feature_names_in_ = np.array(data.columns, dtype=object)
     sides = data.labels.negative, data.labels.positive
     names = data.classes or tuple(side[0] if len(side) == 1 else sign for side, sign in zip(sides, "-+", strict=True))
-    return Training(data, classes_of(names), None, estimator.class_weight)
+    return Training(data, label_array(names), None, estimator.class_weight)
 
 
 def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> Training:

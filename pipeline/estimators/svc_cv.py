@@ -17,6 +17,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pipeline.collections.kinds import is_dask
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError, shown
 from pipeline.estimators.fitted import FittedSieve, weights_of
@@ -215,8 +216,10 @@ class SieveSVCCV(FittedSieve):
 
     def _in_splits(self, engine: Engine, training: Training, given: tuple[Any, Any, Any], listen: Listener) -> Searched:
         """Search in splits, by a scorer, as scikit-learn would."""
-        if is_named(given[0]):
-            raise SpecError("data in files are cut into a number of folds, and scored by name; give cv=5, or arrays")
+        if is_named(given[0]) or is_dask(given[0]):
+            raise SpecError(
+                "data in files and of Dask are cut into a number of folds, and scored by name; give cv=5, or arrays"
+            )
         x, y = validate_data(self, given[0], given[1], accept_sparse="csr", dtype=np.float64, reset=False)
         weights = None if given[2] is None else weights_given(given[2], x)
         pairs = list(check_cv(self.cv, y, classifier=True).split(x, y))

@@ -16,13 +16,17 @@ from typing import Any, Self
 
 import numpy as np
 
+from pipeline.data.reading.labels import label_text
+from pipeline.data.reading.layout import listed
 from pipeline.errors import RunError
+from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import SEAL, foundation, link
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, PARTS, Run, RunOf, StepView, open_path, read_item
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import CLASSES_FORMAT, CLASSES_READABLE, Header, Scores
+from pipeline.runs.weights import TopWeights, check_linear, top_weights
 from pipeline.spec import PathSpec
 
 
@@ -134,6 +138,17 @@ class ClassesRun(RunOf[ClassesStep]):
     def classes(self) -> tuple[str, ...]:
         """The names of the classes; the k-th is that of ``runs[k]``."""
         return self.header.data.classes
+
+    def weights(
+        self, top: int = 20, c: float | None = None, only: str | None = None, listen: Listener = silent
+    ) -> dict[str, TopWeights]:
+        """Return the largest weights by name, of every class or of ``only`` one, each against the rest."""
+        check_linear(self.spec.kernel, self.path)
+        if only is not None and label_text(only) not in self.classes:
+            raise RunError(f"{self.path}: has no class {only}; there are {listed(list(self.classes))}")
+        wanted = self.classes if only is None else (label_text(only),)
+        parts = zip(self.classes, self.at(c, listen).parts, strict=True)
+        return {name: top_weights(part, top) for name, part in parts if name in wanted}
 
     def kept_by(self, home: object) -> Self:
         """Return it with steps that keep a temporary folder's owner alive."""

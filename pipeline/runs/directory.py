@@ -45,6 +45,7 @@ from pipeline.spec import PathSpec
 
 if TYPE_CHECKING:
     from pipeline.runs.classes import ClassesRun
+    from pipeline.runs.weights import TopWeights
 
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 FOLDS, SEARCH = "folds", "search"  # runs of a cross-validation, numbered; runs that a C was chosen by
@@ -251,6 +252,13 @@ class Run(RunOf[StepView]):
     header: RunHeader
     steps: list[StepView]
     in_memory: bool = False
+
+    def weights(self, top: int = 20, c: float | None = None, listen: Listener = silent) -> TopWeights:
+        """Return the largest weights by name, of the best step or of the step at ``c``; a kernel's run has none."""
+        from pipeline.runs.weights import check_linear, top_weights  # noqa: PLC0415 - which reads steps
+
+        check_linear(self.spec.kernel, self.path)
+        return top_weights(self.at(c, listen), top)
 
     def kept_by(self, home: object) -> Self:
         """Return it with steps that keep a temporary folder's owner alive."""

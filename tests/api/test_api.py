@@ -98,7 +98,7 @@ def test_predictions_by_name_and_of_several_classes():
     assert found.label.tolist() == y.tolist()
     assert found.score.shape == (15, 3)
     assert np.allclose(found.score, svmsieve.predict(run, frame, c=10.0).score, rtol=1e-14)
-    with pytest.raises(errors.SpecError, match="no column b"):
+    with pytest.raises(errors.SieveError, match="no column b"):
         svmsieve.predict(run, frame[["a", "c"]], c=10.0)
 
 
@@ -169,12 +169,12 @@ def test_every_setting_is_documented(name):
 @pytest.mark.parametrize(
     ("data", "y", "message"),
     [
-        (np.eye(3), None, "rows in memory need labels; give them as y"),
-        (np.eye(3), [0, 1], r"y has shape \(2,\), and there are 3 rows"),
-        (np.ones(3), [0, 1, 1], "not of 1 dimensions"),
-        ([["a"], ["b"]], [0, 1], "a matrix of numbers, not list; encode what is text"),
-        (None, [0, 1], "rows in memory are a matrix"),
-        (np.eye(3), [0.0, np.nan, 1.0], "y, row 1: the label is missing"),
+        (np.eye(3), None, "an array has no labels in it; give them as y"),
+        (np.eye(3), [0, 1], "X: 3 rows, but the labels are 2"),
+        (np.ones(3), [0, 1, 1], "has 1 dimensions"),
+        ([["a"], ["b"]], [0, 1], "not of numbers"),
+        (None, [0, 1], "NoneType is nothing that can be read"),
+        (np.eye(3), [0.0, np.nan, 1.0], "X, row 1: the label is missing"),
         (np.eye(3), [1, 1, 1], "a single class was found"),
         (np.array([[1.0, np.nan], [0.0, 1.0]]), [0, 1], "X, row 0: the value of index 1 is nan"),
         ("nowhere.csv", None, "no such file"),
