@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from pipeline.data.reading.block import Origin
 from pipeline.data.tables.cells import Coded, coded, moments, numbers
+from pipeline.data.tables.crossed import CROSS, GAP, crossed
 from pipeline.data.tables.plan import INDICATOR, NONE
-from pipeline.data.tables.survey import CROSS, GAP, crossed
 from pipeline.errors import DataError
 
 OTHER = "(other)"

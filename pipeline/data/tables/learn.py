@@ -13,10 +13,11 @@ import pyarrow as pa
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.block import Origin
 from pipeline.data.reading.layout import Layout, listed
-from pipeline.data.tables.decide import decide, wishes
+from pipeline.data.tables.decide import Columns, decide, wishes
 from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.plan import TablePlan
-from pipeline.data.tables.survey import EMPTY, MOST_TOGETHER, BatchFound, Found, Wish, kind_of, look
+from pipeline.data.tables.survey import EMPTY, BatchFound, Found, Wish, kind_of, look
+from pipeline.data.tables.tally import MOST_TOGETHER
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Progress
 
@@ -68,28 +69,28 @@ def learn(tables: Sequence[Table], plan: TablePlan, workers: int, listen: Listen
 class Survey:
     """What is known of every column so far."""
 
-    wishes: dict[str, Wish]
+    wishes: dict[Columns, Wish]
 
     def __post_init__(self) -> None:
-        self.found = {name: Found.nothing(wish) for name, wish in self.wishes.items()}
+        self.found = {names: Found.nothing(wish) for names, wish in self.wishes.items()}
 
-    def tasks(self, table: Table) -> Iterator[Callable[[], tuple[dict[str, BatchFound], int, int]]]:
+    def tasks(self, table: Table) -> Iterator[Callable[[], tuple[dict[Columns, BatchFound], int, int]]]:
         """Yield callables that each look at a batch."""
         for batch, origin, share in table.batches():
             yield partial(_looked, batch, self.wishes, origin, share)
 
-    def add(self, batch: dict[str, BatchFound]) -> None:
+    def add(self, batch: dict[Columns, BatchFound]) -> None:
         """Take in what the next batch says; where there are too many values, the column with most forgets some."""
-        for name, found in batch.items():
-            self.found[name].add(found)
+        for names, found in batch.items():
+            self.found[names].add(found)
         values = [found.values for found in self.found.values() if found.values is not None]
         while sum(len(each.counts) for each in values) > MOST_TOGETHER:
             max(values, key=lambda each: len(each.counts)).forget()
 
 
 def _looked(
-    batch: pa.RecordBatch | pa.Table, wanted: dict[str, Wish], origin: Origin, share: int
-) -> tuple[dict[str, BatchFound], int, int]:
+    batch: pa.RecordBatch | pa.Table, wanted: dict[Columns, Wish], origin: Origin, share: int
+) -> tuple[dict[Columns, BatchFound], int, int]:
     return look(batch, wanted, origin), batch.num_rows, share
 
 

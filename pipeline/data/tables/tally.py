@@ -1,0 +1,93 @@
+"""What is counted of a column: mean and variance of its numbers, and how often each value occurs.
+
+Mean and variance are merged by Chan's formula, batch after batch in source order: the same bits however many threads.
+(scikit-learn's StandardScaler takes batches only one after the other; tests hold these to it.)
+
+Distinct values are counted as long as a column has at most ``MOST_VALUES`` of them and all columns together
+``MOST_TOGETHER``; beyond that the rarer half is forgotten, and what is left tells the most frequent ones, which name
+the buckets of hashed values.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+MOST_VALUES = 100_000  # of a column with a feature each
+MOST_TOGETHER = 2_000_000  # of all columns: some 300 MB
+LONGEST_VALUE = 200  # characters; a column with longer values is hashed: dictionaries stay small
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Count, mean, sum of squared deviations, smallest and largest of some numbers."""
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    low: float = math.inf
+    high: float = -math.inf
+
+    @classmethod
+    def of(cls, x: np.ndarray) -> Moments:
+        """Return those of numbers of which none is missing."""
+        if not x.size:
+            return cls()
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = float(x.mean())
+            return cls(x.size, mean, float(np.square(x - mean).sum()), float(x.min()), float(x.max()))
+
+    def __add__(self, other: Moments) -> Moments:
+        if not self.count or not other.count:
+            return self if self.count else other
+        count, step = self.count + other.count, other.mean - self.mean
+        squares = self.squares + other.squares + step * step * (self.count * (other.count / count))
+        mean = self.mean + step * (other.count / count)
+        return Moments(count, mean, squares, min(self.low, other.low), max(self.high, other.high))
+
+    @property
+    def centre(self) -> float:
+        """The mean, which rounding may have put outside of the numbers: of equal ones it is theirs."""
+        return min(max(self.mean, self.low), self.high) if self.count else 0.0
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation, 1 where it is 0 but for rounding, as StandardScaler has it."""
+        variance = self.squares / self.count if self.count else 0.0
+        rounding = self.count * _EPS * variance + (self.count * self.mean * _EPS) ** 2
+        return 1.0 if variance <= rounding else math.sqrt(variance)
+
+
+@dataclass
+class Values:
+    """How often each value occurs; ``all`` says whether none was forgotten, ``twice`` whether any occurred twice."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    all: bool = True
+    twice: bool = False
+    long: bool = False
+
+    def add(self, texts: list[str], counts: np.ndarray) -> None:
+        """Count some values."""
+        known = self.counts
+        for text, count in zip(texts, counts.tolist(), strict=True):
+            if not count:
+                continue
+            if len(text) > LONGEST_VALUE:
+                self.long = True
+                continue
+            before = known.get(text, 0)
+            known[text] = before + count
+            self.twice = self.twice or before + count > 1
+        if len(known) > MOST_VALUES:
+            self.forget()
+
+    def forget(self) -> None:
+        """Keep the more frequent half."""
+        self.all = False
+        half = min(len(self.counts), MOST_VALUES) // 2
+        kept = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[:half]
+        self.counts = dict(kept)
