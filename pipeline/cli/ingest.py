@@ -13,7 +13,8 @@ EXAMPLES = """
 \b
 Examples:
   svmsieve ingest train.svm.bz2 --out shards
-  svmsieve ingest day1.csv day2.csv --label-column clicked --bias 1 --out shards
+  svmsieve ingest day1.csv day2.csv --label-column clicked --out shards
+  svmsieve ingest table.parquet --label-column clicked --columns columns.yaml --out shards
   svmsieve ingest s3://bucket/table/ --format parquet --out shards
   svmsieve ingest today.svm --append --out shards
 """
@@ -37,9 +38,9 @@ def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: A
     """Turn source files into a directory of memory-mapped sparse shards.
 
     SRC is a file, a pattern, a directory of Parquet files, any fsspec URL, or a name from `svmsieve datasets list`.
-    Formats: svmlight/LIBSVM text (also .gz, .bz2, .xz), Parquet (list columns indices and values, or one numeric
-    column a feature), npz (CSR arrays and y), CSV with a header. The files are streamed, in parallel; memory does not
-    grow with them.
+    Formats: svmlight/LIBSVM text (also .gz, .bz2, .xz), npz (CSR arrays and y), Parquet with list columns indices and
+    values, and tables: Parquet, and CSV with a header (comma, semicolon, tab or bar), of numbers, strings and dates,
+    which --columns makes features of. The files are streamed, in parallel; memory does not grow with them.
     """
     from pipeline.data.ingest.ingest import ingest
     from pipeline.data.inputs import resolve

@@ -37,12 +37,21 @@ class Coded:
     values: pa.Array
 
     @property
-    def texts(self) -> list[str]:
-        """The values as text, in their one spelling."""
+    def spelled(self) -> pa.Array:
+        """The values as text, in their one spelling; several may have the same."""
         if is_text(self.values.type):
-            spelled = pc.replace_substring_regex(self.values, _WHOLE, r"\1")
-            return [str(text) for text in spelled.to_pylist()]
-        return [_spelled(value) for value in self.values.to_pylist()]
+            return pc.replace_substring_regex(self.values, _WHOLE, r"\1")
+        return pa.array([_spelled(value) for value in self.values.to_pylist()], pa.string())
+
+    @property
+    def texts(self) -> list[str]:
+        """The same as a list."""
+        return [str(text) for text in self.spelled.to_pylist()]
+
+    @property
+    def longest(self) -> int:
+        """The number of characters of the longest text."""
+        return int(pc.max(pc.utf8_length(self.values)).as_py() or 0) if is_text(self.values.type) else 0
 
     def counts(self) -> np.ndarray:
         """How many rows have each value."""
@@ -143,21 +152,23 @@ def moments(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, int | None]
     if not is_text(kind):
         return np.full(len(flat), np.datetime64("NaT"), "M8[us]"), 0 if len(flat) else None
     cells = coded(flat)
-    read, fits = _read_moments(cells.values)
+    trimmed = pc.utf8_trim(cells.values, BLANKS)
+    fits = _fits(trimmed, _MOMENT).to_numpy(zero_copy_only=False)
     row = _first(cells, ~fits)
-    return np.append(read, np.datetime64("NaT"))[cells.codes], row
+    if row is not None:  # nobody wants the others
+        return np.full(len(flat), np.datetime64("NaT"), "M8[us]"), row
+    read, fits = _read_moments(trimmed.to_pylist(), fits)
+    return np.append(read, np.datetime64("NaT"))[cells.codes], _first(cells, ~fits)
 
 
-def _read_moments(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the moments that texts are, and which of them are any."""
-    trimmed = pc.utf8_trim(values, BLANKS)
-    fits = _fits(trimmed, _MOMENT)
-    known = fits.to_numpy(zero_copy_only=False).copy()
-    written = [_clock(text) if fit else "2000-01-01" for text, fit in zip(trimmed.to_pylist(), known, strict=True)]
+def _read_moments(texts: list[str | None], fits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the moments that texts of the right form are, and which of them are any."""
+    known = fits.copy()
+    written = [_clock(text) if fit and text else "2000-01-01" for text, fit in zip(texts, known.tolist(), strict=True)]
     try:
         found = np.array(written, "M8[us]")
     except ValueError:  # the 30th of February is among them: one by one
-        found = np.full(len(values), np.datetime64("NaT"), "M8[us]")
+        found = np.full(len(texts), np.datetime64("NaT"), "M8[us]")
         for k, text in enumerate(written):
             try:
                 found[k] = np.datetime64(text, "us")

@@ -75,9 +75,13 @@ class Survey:
         self.found = {names: Found.nothing(wish) for names, wish in self.wishes.items()}
 
     def tasks(self, table: Table) -> Iterator[Callable[[], tuple[dict[Columns, BatchFound], int, int]]]:
-        """Yield callables that each look at a batch."""
+        """Yield callables that each look at a batch, for what is not settled yet."""
         for batch, origin, share in table.batches():
-            yield partial(_looked, batch, self.wishes, origin, share)
+            yield partial(_looked, batch, self._open(), origin, share)
+
+    def _open(self) -> dict[Columns, Wish]:
+        """Return what is still to be found out: nobody looks for dates where there was something else."""
+        return {names: replace(wish, dates=self.found[names].dates) for names, wish in self.wishes.items()}
 
     def add(self, batch: dict[Columns, BatchFound]) -> None:
         """Take in what the next batch says; where there are too many values, the column with most forgets some."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pipeline.data.reading.block import Origin
 from pipeline.data.reading.layout import is_numeric, is_text
-from pipeline.data.tables.cells import coded, comma, is_moment, moments, numbers
+from pipeline.data.tables.cells import Coded, coded, comma, is_moment, moments, numbers
 from pipeline.data.tables.crossed import crossed
 from pipeline.data.tables.tally import LONGEST_VALUE, MOST_VALUES, Moments, Values
 from pipeline.data.tables.words import Words, texts_of
@@ -91,9 +91,8 @@ class Found:
             self.comma = None if batch.comma is None else self.comma or batch.comma
         self.dates = self.dates and batch.dates
         self.times = self.times or batch.times
-        if self.values is not None and batch.texts is not None:
-            assert batch.counts is not None
-            self.values.add(batch.texts, batch.counts)
+        if self.values is not None and batch.cells is not None:
+            self.values.add(batch.cells)
         self.words.update(batch.words)
         if len(self.words) > MOST_VALUES:
             self.words = Counter(dict(self.words.most_common(MOST_VALUES // 2)))
@@ -110,8 +109,7 @@ class BatchFound:
     comma: str | None = None
     dates: bool = False
     times: bool = False
-    texts: list[str] | None = None
-    counts: np.ndarray | None = None
+    cells: Coded | None = None
     words: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -132,7 +130,7 @@ def unreadable(error: Exception, origin: Origin) -> DataError:
 def _look(batch: pa.RecordBatch | pa.Table, wish: Wish, origin: Origin) -> BatchFound:
     if len(wish.columns) > 1:
         cells = crossed([coded(batch.column(name)) for name in wish.columns])
-        return BatchFound(batch.num_rows, 0, texts=cells.texts, counts=cells.counts())
+        return BatchFound(batch.num_rows, 0, cells=cells)
     column, name = batch.column(wish.columns[0]), wish.columns[0]
     found = BatchFound(batch.num_rows, column.null_count)
     if wish.numbers:
@@ -145,11 +143,10 @@ def _look(batch: pa.RecordBatch | pa.Table, wish: Wish, origin: Origin) -> Batch
     if not wish.values:
         return found if wish.words is None else replace(found, words=_words(batch, name, wish.words, origin))
     cells = coded(column)
-    texts = cells.texts
-    long = wish.kind in (TEXT, UNTYPED) and any(len(text) > LONGEST_VALUE for text in texts)
+    long = wish.kind in (TEXT, UNTYPED) and cells.longest > LONGEST_VALUE
     words = _words(batch, name, (1, 1), origin) if long else {}
     gaps = int(np.count_nonzero(cells.codes < 0))
-    return replace(found, missing=gaps, texts=texts, counts=cells.counts(), words=words)
+    return replace(found, missing=gaps, cells=cells, words=words)
 
 
 def _numbers(found: BatchFound, column: pa.Array | pa.ChunkedArray, wish: Wish, origin: Origin) -> BatchFound:

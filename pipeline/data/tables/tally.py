@@ -4,8 +4,8 @@ Mean and variance are merged by Chan's formula, batch after batch in source orde
 (scikit-learn's StandardScaler takes batches only one after the other; tests hold these to it.)
 
 Distinct values are counted as long as a column has at most ``MOST_VALUES`` of them and all columns together
-``MOST_TOGETHER``; beyond that the rarer half is forgotten, and what is left tells the most frequent ones, which name
-the buckets of hashed values.
+``MOST_TOGETHER``; beyond that only the more frequent half of those seen so far is, and names the buckets of hashed
+values.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.data.tables.cells import Coded
 
 MOST_VALUES = 100_000  # of a column with a feature each
 MOST_TOGETHER = 2_000_000  # of all columns: some 300 MB
@@ -63,31 +67,37 @@ class Moments:
 
 @dataclass
 class Values:
-    """How often each value occurs; ``all`` says whether none was forgotten, ``twice`` whether any occurred twice."""
+    """How often each value occurs; ``all`` says whether all are counted, ``twice`` whether any occurred twice.
+
+    Once there are too many, the more frequent half of those seen so far goes on being counted, and no other.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     all: bool = True
     twice: bool = False
     long: bool = False
+    kept: pa.Array | None = None
 
-    def add(self, texts: list[str], counts: np.ndarray) -> None:
-        """Count some values."""
-        known = self.counts
-        for text, count in zip(texts, counts.tolist(), strict=True):
+    def add(self, cells: Coded) -> None:
+        """Count the values of some rows."""
+        counts, spelled = cells.counts(), cells.spelled
+        if self.kept is not None:
+            known = pc.is_in(spelled, self.kept).to_numpy(zero_copy_only=False) & (counts > 0)
+            spelled, counts = spelled.filter(pa.array(known)), counts[known]
+        for text, count in zip(spelled.to_pylist(), counts.tolist(), strict=True):
             if not count:
                 continue
             if len(text) > LONGEST_VALUE:
                 self.long = True
                 continue
-            before = known.get(text, 0)
-            known[text] = before + count
-            self.twice = self.twice or before + count > 1
-        if len(known) > MOST_VALUES:
+            now = self.counts.get(text, 0) + count
+            self.counts[text] = now
+            self.twice = self.twice or now > 1
+        if len(self.counts) > MOST_VALUES:
             self.forget()
 
     def forget(self) -> None:
         """Keep the more frequent half."""
-        self.all = False
-        half = min(len(self.counts), MOST_VALUES) // 2
-        kept = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[:half]
-        self.counts = dict(kept)
+        kept = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[: max(1, len(self.counts) // 2)]
+        self.counts, self.all = dict(kept), False
+        self.kept = pa.array(list(self.counts), pa.string())
