@@ -198,10 +198,9 @@ class _Maker:
         assert values is not None
         hashed = asked.encode == HASH or (asked.encode is None and (not values.all or values.long))
         if asked.encode == ONEHOT and not (values.all and not values.long):
-            problem = (
-                f"column '{' & '.join(names)}' has too many values, or some longer than {LONGEST_VALUE} characters"
-            )
-            raise DataError(f"{problem}, for a feature each; pass encode: hash for it", path=self.path)
+            what = f"values of more than {LONGEST_VALUE} characters" if values.all else "too many values"
+            problem = f"column '{' & '.join(names)}' has {what} for a feature each"
+            raise DataError(f"{problem}; pass encode: hash for it", path=self.path)
         if hashed:
             self.roles.append(Hashed(names, 1 << self.plan.hash_bits))
             top = Counter(values.counts).most_common(FREQUENT)

@@ -139,7 +139,8 @@ def _look(batch: pa.RecordBatch | pa.Table, wish: Wish, origin: Origin) -> Batch
         when, wrong = moments(column)
         known = when[~np.isnat(when)]
         times = bool((known.astype("M8[D]") != known).any())
-        found = replace(found, missing=when.size - known.size, dates=wrong is None, times=times)
+        if wrong is None:
+            found = replace(found, missing=when.size - known.size, dates=True, times=times)
     if not wish.values:
         return found if wish.words is None else replace(found, words=_words(batch, name, wish.words, origin))
     cells = coded(column)

@@ -61,8 +61,9 @@ class Moments:
     def deviation(self) -> float:
         """The standard deviation, 1 where it is 0 but for rounding, as StandardScaler has it."""
         variance = self.squares / self.count if self.count else 0.0
-        rounding = self.count * _EPS * variance + (self.count * self.mean * _EPS) ** 2
-        return 1.0 if variance <= rounding else math.sqrt(variance)
+        error = self.count * self.mean * _EPS
+        rounding = self.count * _EPS * variance + error * error
+        return 1.0 if variance <= rounding < math.inf else math.sqrt(variance)
 
 
 @dataclass
