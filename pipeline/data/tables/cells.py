@@ -2,8 +2,8 @@
 
 Each returns what the distinct cells are, and which of them every row has, so that text is looked at once a value and
 not once a row. A cell is missing where it is null, nan, or text that stands for nothing (``NA``). A category has one
-spelling: 17, 17.0, "17" and "17.0" are the same ("017" is another), and so are true, True and TRUE where a column holds
-nothing else.
+spelling, whatever the format and the type: 17, 17.0, "17" and "17.0" are the same ("017" is another), and so are true,
+True and TRUE.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ BLANKS = " \t"  # around a number, as Arrow reads CSV
 _NUMBER = f"^(?:{NUMBER})$"
 _COMMA = r"^[+-]?[0-9][0-9.]*,[0-9]+$"
 _WHOLE = r"^(-?(?:0|[1-9][0-9]*))\.0+$"  # 17.0, as writers spell whole numbers in a column with gaps
+_TRUTH = "^(?:true|false)$"
 _DAY = r"\d{4}-\d{2}-\d{2}"
 _CLOCK = r"[T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?"
 _MOMENT = rf"^{_DAY}({_CLOCK}(Z|[+-]\d{{2}}(:?\d{{2}})?)?)?$"
@@ -40,7 +41,8 @@ class Coded:
     def spelled(self) -> pa.Array:
         """The values as text, in their one spelling; several may have the same."""
         if is_text(self.values.type):
-            return pc.replace_substring_regex(self.values, _WHOLE, r"\1")
+            whole = pc.replace_substring_regex(self.values, _WHOLE, r"\1")
+            return pc.if_else(_fits(whole, _TRUTH), pc.ascii_lower(whole), whole)
         return pa.array([_spelled(value) for value in self.values.to_pylist()], pa.string())
 
     @property

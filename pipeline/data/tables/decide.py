@@ -41,7 +41,6 @@ FREQUENT = 5_000  # names of hashed values that are kept, of all columns togethe
 FEW_ROWS = 20  # with fewer, text that is different in every row need not be an id
 AN_ID = "an id: different in every row"
 _CALLED_ID = re.compile(r"(?:^|[^a-z])(?:id|uuid|guid|key|rowid|index)$", re.IGNORECASE)
-_BOTH = {"true", "false"}
 Columns = tuple[str, ...]  # one, or several that count together
 
 
@@ -137,8 +136,8 @@ class _Maker:
             self.leave(name, "neither number, text nor date")
         elif kind == EMPTY or found.missing == found.rows:
             self.leave(name, "empty")
-        elif found.numbers is not None and (found.numbers.count or kind == NUMBER):
-            if not found.infinite and found.numbers.low == found.numbers.high and not found.missing:
+        elif (x := found.numbers) is not None and (x.count or kind == NUMBER):
+            if not found.infinite and x.low == x.high and not found.missing:
                 self.leave(name, "the same in every row")
             elif self._is_id(found) and _CALLED_ID.search(name) and _whole(found):
                 self._id(name)
@@ -176,11 +175,11 @@ class _Maker:
         found = self.found[(name,)]
         if found.infinite:
             raise found.infinite
-        if found.numbers is None:
+        x, mean, scale = found.numbers, 0.0, 1.0
+        if x is None:
             raise DataError(
                 f"column '{name}' is not all numbers; name it as categorical, or correct it", path=self.path
             )
-        x, mean, scale = found.numbers, 0.0, 1.0
         if asked.scale == STANDARD:
             mean, scale = x.centre, x.deviation
         elif asked.scale == MAXABS and x.count:
@@ -206,12 +205,8 @@ class _Maker:
             top = Counter(values.counts).most_common(FREQUENT)
             self.frequent.update({valued(names, text): count for text, count in top})
             return
-        folded = len(names) == 1 and {text.lower() for text in values.counts} <= _BOTH
-        counts: Counter[str] = Counter()
-        for text, count in values.counts.items():
-            counts[text.lower() if folded else text] += count
-        kept = sorted(text for text, count in counts.items() if count >= asked.min_count)
-        self.roles.append(Category(names, tuple(kept), asked.min_count, folded))
+        kept = sorted(text for text, count in values.counts.items() if count >= asked.min_count)
+        self.roles.append(Category(names, tuple(kept), asked.min_count))
 
     def date(self, name: str, asked: Dates) -> None:
         """Split a date."""

@@ -72,7 +72,7 @@ class Survey:
     wishes: dict[Columns, Wish]
 
     def __post_init__(self) -> None:
-        self.found = {names: Found.nothing(wish) for names, wish in self.wishes.items()}
+        self.found = {names: Found.nothing(wish, len(self.wishes)) for names, wish in self.wishes.items()}
 
     def tasks(self, table: Table) -> Iterator[Callable[[], tuple[dict[Columns, BatchFound], int, int]]]:
         """Yield callables that each look at a batch, for what is not settled yet."""

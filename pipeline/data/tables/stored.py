@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pipeline.data.shards.strict import ANY, FLAG, UNICODE, Form, Must, fitting, list_of, number_between, one_among
+from pipeline.data.shards.strict import ANY, UNICODE, Form, Must, fitting, list_of, number_between, one_among
 from pipeline.data.shards.strict import whole_between as whole
 from pipeline.data.tables.encoding import AnyRole, Encoding, LeftOut
 from pipeline.data.tables.features import Category, Date, Hashed, Number
@@ -24,7 +24,7 @@ _FORMS: dict[str, Form] = {
         **{"column": UNICODE, "mean": _FINITE, "scale": _SCALE, "gap": _FINITE},
         **{"missing": one_among(*GAPS), "scaled": one_among(*SCALES)},
     },
-    "category": {"columns": _NAMES, "values": list_of(UNICODE), "min_count": whole(1, LARGEST_COUNT), "folded": FLAG},
+    "category": {"columns": _NAMES, "values": list_of(UNICODE), "min_count": whole(1, LARGEST_COUNT)},
     "date": {"column": UNICODE, "parts": list_of(one_among(*PARTS), filled=True)},
     "hashed": {"columns": _NAMES},
     "words": {"column": UNICODE, "ngrams": list_of(whole(1, 5), filled=True)},
@@ -96,7 +96,7 @@ def _role(item: object, where: str, hash_bits: int) -> AnyRole:
     if kind == "number":
         return Number(**facts | {name: float(facts[name]) for name in ("mean", "scale", "gap")})
     if kind == "category":
-        return Category(tuple(facts["columns"]), tuple(facts["values"]), facts["min_count"], facts["folded"])
+        return Category(tuple(facts["columns"]), tuple(facts["values"]), facts["min_count"])
     if kind == "date":
         return Date(facts["column"], tuple(dict.fromkeys(facts["parts"])))
     if kind == "hashed":

@@ -18,7 +18,7 @@ from pipeline.data.reading.block import Origin
 from pipeline.data.reading.layout import is_numeric, is_text
 from pipeline.data.tables.cells import Coded, coded, comma, is_moment, moments, numbers
 from pipeline.data.tables.crossed import crossed
-from pipeline.data.tables.tally import LONGEST_VALUE, MOST_VALUES, Moments, Values
+from pipeline.data.tables.tally import BLOCK_NUMBERS, BLOCKS_CELLS, LONGEST_VALUE, MOST_VALUES, Moments, Numbers, Values
 from pipeline.data.tables.words import Words, texts_of
 from pipeline.errors import DataError
 
@@ -54,7 +54,7 @@ class Wish:
 
 @dataclass
 class Found:
-    """What is known of a column after some rows. ``numbers`` and ``dates`` are None once a cell is something else.
+    """What is known of a column after some rows. ``numbers`` is None, ``dates`` false once a cell is something else.
 
     ``infinite`` is the error for the first number that is, if they turn out to be numbers; ``comma`` the first number
     with a comma, None once a cell is neither that nor a number.
@@ -62,7 +62,7 @@ class Found:
 
     rows: int = 0
     missing: int = 0
-    numbers: Moments | None = None
+    tally: Numbers | None = None
     infinite: DataError | None = None
     comma: str | None = None
     dates: bool = False
@@ -71,21 +71,28 @@ class Found:
     words: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def nothing(cls, wish: Wish) -> Found:
-        """Return what is known before the first row."""
+    def nothing(cls, wish: Wish, columns: int = 1) -> Found:
+        """Return what is known before the first row, of one of so many columns."""
         return cls(
-            numbers=Moments() if wish.numbers else None,
+            tally=Numbers(max(1, min(BLOCK_NUMBERS, BLOCKS_CELLS // columns))) if wish.numbers else None,
             comma="" if wish.numbers and wish.kind == UNTYPED else None,
             dates=wish.dates,
             values=Values() if wish.values else None,
         )
 
+    @property
+    def numbers(self) -> Moments | None:
+        """What the numbers are, if all cells are any."""
+        return None if self.tally is None else self.tally.moments
+
     def add(self, batch: BatchFound) -> None:
         """Take in what was found in the next batch."""
         self.rows += batch.rows
         self.missing += batch.missing
-        if self.numbers is not None:
-            self.numbers = None if batch.numbers is None else self.numbers + batch.numbers
+        if batch.numbers is None:
+            self.tally = None
+        elif self.tally is not None:
+            self.tally.add(batch.numbers)
         self.infinite = self.infinite or batch.infinite
         if self.comma is not None and batch.numbers is None:
             self.comma = None if batch.comma is None else self.comma or batch.comma
@@ -100,11 +107,11 @@ class Found:
 
 @dataclass(frozen=True)
 class BatchFound:
-    """What a column has in one batch."""
+    """What a column has in one batch; ``numbers`` are those that are finite."""
 
     rows: int
     missing: int
-    numbers: Moments | None = None
+    numbers: np.ndarray | None = None
     infinite: DataError | None = None
     comma: str | None = None
     dates: bool = False
@@ -135,7 +142,7 @@ def _look(batch: pa.RecordBatch | pa.Table, wish: Wish, origin: Origin) -> Batch
     found = BatchFound(batch.num_rows, column.null_count)
     if wish.numbers:
         found = _numbers(found, column, wish, origin)
-    if wish.dates and (found.numbers is None or not found.numbers.count):
+    if wish.dates and (found.numbers is None or not found.numbers.size):
         when, wrong = moments(column)
         known = when[~np.isnat(when)]
         times = bool((known.astype("M8[D]") != known).any())
@@ -162,7 +169,7 @@ def _numbers(found: BatchFound, column: pa.Array | pa.ChunkedArray, wish: Wish, 
         error = origin.error(int(infinite[0]), problem)
     known = x[np.isfinite(x)]
     missing = x.size - known.size - infinite.size
-    return replace(found, missing=missing, numbers=Moments.of(known), infinite=error)
+    return replace(found, missing=missing, numbers=known, infinite=error)
 
 
 def _words(batch: pa.RecordBatch | pa.Table, name: str, ngrams: tuple[int, int], origin: Origin) -> Counter[str]:

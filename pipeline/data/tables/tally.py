@@ -1,7 +1,8 @@
 """What is counted of a column: mean and variance of its numbers, and how often each value occurs.
 
-Mean and variance are merged by Chan's formula, batch after batch in source order: the same bits however many threads.
-(scikit-learn's StandardScaler takes batches only one after the other; tests hold these to it.)
+Mean and variance are those of blocks of as many numbers each, merged by Chan's formula in source order: the same bits
+however many threads there are, and whatever batches or files the rows come in. (scikit-learn's StandardScaler takes
+batches only one after the other, as they are; tests hold these to it.)
 
 Distinct values are counted as long as a column has at most ``MOST_VALUES`` of them and all columns together
 ``MOST_TOGETHER``; beyond that only the more frequent half of those seen so far is, and names the buckets of hashed
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 from pipeline.data.tables.cells import Coded
 
 MOST_VALUES = 100_000  # of a column with a feature each
+BLOCK_NUMBERS, BLOCKS_CELLS = 1 << 16, 1 << 20  # of a column at a time; of all columns: 8 MB
 MOST_TOGETHER = 2_000_000  # of all columns: some 300 MB
 LONGEST_VALUE = 200  # characters; a column with longer values is hashed: dictionaries stay small
 _EPS = float(np.finfo(np.float64).eps)
@@ -64,6 +66,36 @@ class Moments:
         error = self.count * self.mean * _EPS
         rounding = self.count * _EPS * variance + error * error
         return 1.0 if variance <= rounding < math.inf else math.sqrt(variance)
+
+
+@dataclass
+class Numbers:
+    """Numbers that come in pieces, taken ``size`` at a time."""
+
+    size: int
+    done: Moments = field(default_factory=Moments)
+    waiting: list[np.ndarray] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, x: np.ndarray) -> None:
+        """Take in some numbers, of which none is missing."""
+        self.waiting.append(x)
+        self.count += x.size
+        if sum(each.size for each in self.waiting) >= self.size:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Count all whole blocks."""
+        held = np.concatenate(self.waiting)
+        whole = held.size // self.size * self.size
+        for first in range(0, whole, self.size):
+            self.done += Moments.of(held[first : first + self.size])
+        self.waiting = [held[whole:].copy()]
+
+    @property
+    def moments(self) -> Moments:
+        """Those of all numbers so far."""
+        return self.done + Moments.of(np.concatenate(self.waiting)) if self.waiting else self.done
 
 
 @dataclass

@@ -37,6 +37,8 @@ def spelled(cell: Any) -> str:
         return str(cell).lower()
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() else repr(cell)
+    if isinstance(cell, str) and cell.lower() in ("true", "false") and cell.isascii():
+        return cell.lower()
     found = re.fullmatch(r"(-?(?:0|[1-9][0-9]*))\.0+", cell) if isinstance(cell, str) else None
     return found[1] if found else str(cell)
 
@@ -55,7 +57,6 @@ def _category(role, row, buckets):
     cells = [row[name] for name in role["columns"]]
     if len(cells) == 1:
         text = None if is_gap(cells[0]) else spelled(cells[0])
-        text = text.lower() if role["folded"] and text is not None else text
         known = text in role["values"]
         value = "(missing)" if text is None else text if known else "(other)"
         yield f"{role['columns'][0]}={value}", 1.0
