@@ -176,7 +176,22 @@ def test_tables_that_nothing_can_be_learnt_from(capsys, tmp_path, text, said):
     assert not (tmp_path / "out").exists()
 
 
-NAMES = ("role", "number", "a b", "it's", '"q"', "50%", "{x}", "a\nb", "a\x1b[1mb", "a=b", "a & b", "(missing)", "é", "columns")
+NAMES = (
+    "role",
+    "number",
+    "a b",
+    "it's",
+    '"q"',
+    "50%",
+    "{x}",
+    "a\nb",
+    "a\x1b[1mb",
+    "a=b",
+    "a & b",
+    "(missing)",
+    "é",
+    "columns",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
