@@ -12,7 +12,7 @@ from pipeline.nightly import intake
 from tests.data.tables.home import changed, table, write
 from tests.nightly.nights import SETTINGS, Nightly, day
 
-JOB = SETTINGS.replace("reading: {features: 8}\n", "").replace("epsilon: 0.1, c_max: 10", "grid: [0.1, 1]")
+JOB = SETTINGS.replace("reading: {features: 8}\n", "")
 
 
 def arrive(nightly, number, rows, name=None):
@@ -34,14 +34,7 @@ def shards(nightly):
     return read_manifest(folder)
 
 
-def mixed(nightly):
-    """Have both files in one format: what is text in one may be anything in the other."""
-    (nightly.folder / "incoming" / f"z-{day(0)}.parquet").unlink()
-    arrive(nightly, 0, changed(table(40, seed=1), carrier=["DL", "UA"] * 20), f"z-{day(0)}.csv")
-
-
 def test_the_first_night_learns_from_all_files_and_later_ones_apply(made):
-    mixed(made)
     line = made.night(0)
     assert (line["status"], line["rows"]) == ("published", 80)
     assert [item["file"].rsplit("/", 1)[-1] for item in line["files"]["left_out"]] == [f"m-{day(0)}.csv"]
@@ -58,14 +51,7 @@ def test_the_first_night_learns_from_all_files_and_later_ones_apply(made):
     assert shards(made).bias == 1.0
 
 
-def test_files_of_two_formats_are_told_apart(made):
-    line = made.night(0)
-    assert line["rows"] == 40
-    assert "write it alike in all files" in json.dumps(line) or len(line["files"]["left_out"]) == 2
-
-
 def test_a_killed_night_goes_on_to_the_same_bytes(made, tmp_path, monkeypatch):
-    mixed(made)
     shutil.copytree(made.folder, tmp_path / "other")
     other = Nightly(tmp_path / "other", JOB)
     made.run(0)
@@ -92,7 +78,6 @@ def test_a_killed_night_goes_on_to_the_same_bytes(made, tmp_path, monkeypatch):
 
 
 def test_columns_of_a_job(made):
-    mixed(made)
     (made.folder / "columns.yaml").write_text("drop: [carrier]\nbias: 2\n")
     made.job.write_text(JOB + "reading: {columns: columns.yaml}\n")
     made.night(0)

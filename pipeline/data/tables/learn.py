@@ -16,7 +16,7 @@ from pipeline.data.reading.layout import Layout, listed
 from pipeline.data.tables.decide import Columns, decide, wishes
 from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.plan import TablePlan
-from pipeline.data.tables.survey import EMPTY, BatchFound, Found, Wish, kind_of, look
+from pipeline.data.tables.survey import EMPTY, UNTYPED, BatchFound, Found, Wish, kind_of, look
 from pipeline.data.tables.tally import MOST_TOGETHER
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Progress
@@ -116,6 +116,8 @@ def _settled(tables: Sequence[Table], plan: TablePlan) -> tuple[TablePlan, dict[
             before = kinds.setdefault(name, kind)
             if EMPTY in (before, kind):
                 kinds[name] = before if kind == EMPTY else kind
+            elif UNTYPED in (before, kind):
+                kinds[name] = UNTYPED
             elif before != kind:
                 problem = f"column '{name}' is {table.types[name]} here, and {before} in {tables[0].path}"
                 raise DataError(f"{problem}; write it alike in all files", path=table.path)

@@ -144,6 +144,17 @@ def test_folders_of_a_partition_are_a_column(tmp_path, spec, usual):
     assert one.features == 1 + usual.encoding.n_features
 
 
+def test_files_of_two_formats_are_one_table(tmp_path, usual):
+    both = [str(write_csv(tmp_path / "t.csv")), str(write_parquet(tmp_path / "t.parquet"))]
+    for order in (both, both[::-1], both[:1] * 2):
+        found = ingest(order, tmp_path / "out", replace(reading_spec(), overwrite=True))
+        assert found.rows == 2 * len(ROWS)
+        assert {role.columns: type(role).__name__ for role in found.encoding.roles} == {
+            **{("x",): "Number", ("n",): "Number", ("code",): "Number"},
+            **{("kind",): "Category", ("flag",): "Category", ("when",): "Date", ("note",): "Category"},
+        }
+
+
 @pytest.mark.parametrize("workers", [2, 4])
 def test_workers_and_small_blocks_change_no_row(workers, tmp_path, spec, usual, monkeypatch):
     monkeypatch.setattr(reading_csv, "READ_BYTES", 300)
