@@ -119,6 +119,8 @@ def _to_train(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
     weight = options.weight_column if options.weight_column in names else None
     if weight is None and options.weight_column != ReadOptions.weight_column:
         raise DataError(f"no column '{options.weight_column}'; correct --weight-column or leave it out", path=path)
+    if weight == options.label_column:
+        raise DataError(f"column '{weight}' is the label; name another in --weight-column", path=path)
     group = options.group_column
     if group is not None and (group not in names or group in (options.label_column, weight)):
         problem = f"column '{group}' is the label or the weight" if group in names else f"no column '{group}'"
@@ -211,7 +213,7 @@ def _to_score(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
 def _weight_to_score(schema: pa.Schema, features: tuple[str, ...] | None, options: ReadOptions) -> str | None:
     """Return the column with the weights, if there is one with numbers that is neither a feature nor to be ignored."""
     name = options.weight_column
-    aside = name not in schema.names or name in (features or ()) or name in options.ignore
+    aside = name not in schema.names or name in (*(features or ()), *options.ignore, options.label_column)
     return None if aside or not is_numeric(schema.field(name).type) else name
 
 

@@ -78,8 +78,11 @@ def from_json(item: object, where: str = "table") -> Encoding:
         hash_bits=top["hash_bits"],
         frequent=tuple(top["frequent"]),
     )
-    if encoding.label in encoding.inputs:
-        raise ValueError(f"{where}.label is a feature, too")
+    aside = [name for name in (encoding.label, encoding.weight, encoding.group) if name is not None]
+    if len({*aside, *encoding.inputs}) < len(aside) + len(encoding.inputs):
+        raise ValueError(f"{where} has a column that is two of label, weight, group and feature")
+    if encoding.frequent and not encoding.buckets:
+        raise ValueError(f"{where}.frequent names what is hashed, and nothing is")
     if not 1 <= encoding.n_features <= MOST_FEATURES:
         raise ValueError(f"{where} has {encoding.n_features} features, not from 1 to {MOST_FEATURES}")
     return encoding
