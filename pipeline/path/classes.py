@@ -35,6 +35,7 @@ from pipeline.runs.classes import ClassesRun, ClassesStep, open_classes
 from pipeline.runs.classes_writer import ClassesWriter, writing_classes
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import FOLDS, Run, StepView
+from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import Scores
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.linear_model import trained_on
@@ -47,7 +48,7 @@ def train_classes(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    out: Path,
+    out: Place,
     validation: Dataset | None = None,
     listen: Listener = silent,
     references: Sequence[ClassesStep] = (),
@@ -63,7 +64,8 @@ def train_classes(
         model = _check_validation(data, validation, listen)
     specs = [spec, *(replace(spec, fold=(k, spec.cv), cv=0) for k in range(spec.cv))]
     splits = [split_rows(engine, data, each) for each in specs]
-    with ExitStack() as stack, MemoryMeter() as meter:
+    with ExitStack() as stack:
+        meter = None if isinstance(out, MemoryPlace) else stack.enter_context(MemoryMeter())
         writer = stack.enter_context(writing_classes(out, spec, about, versions()))
         main = ClassesPath(engine, data, spec, writer, splits[0])
         runs, grid, count = list[Run](), main.grid, len(data.classes)
@@ -86,7 +88,7 @@ def train_classes(
             path.finish(runs[k * count : (k + 1) * count], validation if path is main else None, meter)
         if spec.cv:
             _cross_validated(main.writer, [path.writer.header.scores or [] for path in paths[1:]])
-    found = open_classes(Path(out).resolve())
+    found = open_classes(out if isinstance(out, MemoryPlace) else out.resolve())
     _mention_what_is_not_defined(found, listen)
     return found
 
@@ -112,7 +114,7 @@ class ClassesPath:
             for k, (view, inner) in enumerate(zip(self.views, inside, strict=True))
         ]
 
-    def finish(self, runs: Sequence[Run], validation: Dataset | None, meter: MemoryMeter) -> None:
+    def finish(self, runs: Sequence[Run], validation: Dataset | None, meter: MemoryMeter | None) -> None:
         """Score the models of every C, once all classes have them, and finish run.json."""
         self.writer.expect_whole(runs)
         if self.writer.header.is_finished:
@@ -127,7 +129,7 @@ class ClassesPath:
             n_steps=len(found),
             scores=scores or None,
             best_step=best(found, self.spec.select),
-            peak_memory=meter.look(),
+            peak_memory=None if meter is None else meter.look(),
             seconds=time.perf_counter() - self.begun,
         )
 

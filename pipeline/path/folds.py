@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -25,14 +24,14 @@ from pipeline.data.shards.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, RunError
 from pipeline.events import Listener, Note
-from pipeline.files import write_json
 from pipeline.maths.eps_grid import check_grid
 from pipeline.maths.score import best, mean_scores
 from pipeline.path.batch import Problem, run_together
 from pipeline.path.path import begin_path, run_path, versions
-from pipeline.runs.directory import FOLDS, HEADER, Run, StepView, open_path
+from pipeline.runs.directory import FOLDS, Run, StepView
+from pipeline.runs.memory import Place
 from pipeline.runs.records import Scores
-from pipeline.runs.writer import alone_in, changed_versions
+from pipeline.runs.writer import changed_versions, rewritten
 from pipeline.spec import PathSpec
 from pipeline.working.split import Split, split_keys, split_of
 
@@ -101,7 +100,7 @@ def cross_validate(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    out: Path,
+    out: Place,
     validation: Dataset | None,
     listen: Listener,
     references: Sequence[StepView],
@@ -127,7 +126,7 @@ def cross_validate(
     return _scored(run, folds, listen)
 
 
-def _problems(data: Dataset, spec: PathSpec, out: Path, grid: Sequence[float] | None) -> list[Problem]:
+def _problems(data: Dataset, spec: PathSpec, out: Place, grid: Sequence[float] | None) -> list[Problem]:
     """Return the paths of the folds, at these C if they are known."""
     same = replace(spec, grid=None if grid is None else tuple(grid), grid_in_c_min=False, cv=0)
     folds = [(k, replace(same, fold=(k, spec.cv)), f"fold {k + 1} of {spec.cv}") for k in range(spec.cv)]
@@ -146,11 +145,7 @@ def _scored(run: Run, folds: Sequence[Run], listen: Listener) -> Run:
     found = [[step.scored for step in fold.steps] for fold in folds]
     means = mean_scores(found)
     _mention_what_is_not_defined(found, run.spec.select, listen)
-    header = run.header.changed(cv_scores=means, best_step=best(means, run.spec.select))
-    if header != run.header:
-        with alone_in(run.path):
-            write_json(run.path / HEADER, header.to_json())
-    return open_path(run.path)
+    return rewritten(run, run.header.changed(cv_scores=means, best_step=best(means, run.spec.select)))
 
 
 def _mention_what_is_not_defined(found: list[list[Scores]], select: str, listen: Listener) -> None:

@@ -77,10 +77,11 @@ def verify(
     step: int | None = None,
     listen: Listener = silent,
     validation: Dataset | None = None,
+    left_out: LeftOut | None = None,
 ) -> list[Finding]:
     """Return a finding for every step of a run, of its folds and of its search, or for the one step of each.
 
-    Scores on validation data are checked if those are given.
+    Scores on validation data are checked if those are given. ``left_out`` takes those of the rows left out of the run.
     """
     run = read_said(path)
     if not 0 <= (step or 0) < len(run.steps):
@@ -95,7 +96,7 @@ def verify(
     for each in (run, *folds):
         check_origin(each, data, listen if each is run else silent)
         check_ends(each, listen)
-    found = _Verifier(engine, run, data, step, listen, judge).findings()
+    found = _Verifier(engine, run, data, step, listen, judge, left_out=left_out).findings()
     scored, nothing = LeftOut(run.header.get("calibration") if searches and step is None else None), LeftOut(None)
     for fold in folds:
         mine = scored if searches and fold in searches[0].runs else nothing
@@ -110,7 +111,7 @@ def verify(
         if searches:
             curves = [search.folds for search in searches]
             check_curve(run.path, run.header, run.spec.select, curves, _c_of(run.steps[0]))
-            scored.check(run)
+            scored.check(run, str(run.path))
     if trusted:
         for each in (run, *folds):
             check_seal(each)

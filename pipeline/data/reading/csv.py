@@ -60,13 +60,23 @@ class CsvSource:
         row = 1 if self.options.columns else 2
         before = 0
         try:
-            for batch, after in self._batches():
+            for batch, after in self._batches(self._types()):
                 yield batch, Origin(self.path, row, columns=self.columns, line_of=self._line), after - before
                 before, row = after, row + batch.num_rows
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             raise self._translated(str(error)) from error
 
-    def _batches(self) -> Iterator[tuple[pa.RecordBatch, int]]:
+    def texts(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns as the text that stands there; a cell with nothing in it, not even quotes, is null."""
+        types = dict.fromkeys(names, pa.string())
+        as_text = {"strings_can_be_null": True, "quoted_strings_can_be_null": False, "null_values": [""]}
+        try:
+            for batch, _ in self._batches(pacsv.ConvertOptions(column_types=types, include_columns=names, **as_text)):
+                yield batch
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            raise self._translated(str(error)) from error
+
+    def _batches(self, types: pacsv.ConvertOptions) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Yield batches and how far the file has been read.
 
         Blocks are small, and lines longer than a block rare: where one turns up, the file is read again with blocks as
@@ -80,7 +90,7 @@ class CsvSource:
                     row, options = 0, self._reading(block_bytes)
                     parsing = pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=self.with_text)
                     checked = CheckedLines(stream, self.path, self._quotes())
-                    for batch in pacsv.open_csv(checked, options, parsing, self._types()):
+                    for batch in pacsv.open_csv(checked, options, parsing, types):
                         row += batch.num_rows
                         if row > done:
                             yield batch.slice(max(0, batch.num_rows - (row - done))), position(stream, self.size)

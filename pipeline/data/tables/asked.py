@@ -8,12 +8,12 @@ DIR         as in the data set or the run there: rows that a model is to be test
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.files import is_folder
 from pipeline.errors import SpecError
 from pipeline.yaml_values import number
 
@@ -38,7 +38,7 @@ def with_columns(
 
     plan = columns if isinstance(columns, TablePlan) else TablePlan()
     if isinstance(columns, str) and columns != AUTO:
-        if os.path.isdir(columns):  # noqa: PTH112 - Path would raise for a name that is too long
+        if is_folder(columns):
             encoding, usual = stored_encoding(Path(columns))
             return reading.encoded(encoding), usual if bias is None else bias
         plan = read_plan(columns)

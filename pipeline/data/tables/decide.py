@@ -39,6 +39,7 @@ from pipeline.errors import DataError
 
 FREQUENT = 5_000  # names of hashed values that are kept, of all columns together: some 100 kB
 FEW_ROWS = 20  # with fewer, text that is different in every row need not be an id
+DIGITS = 12  # of what is learnt of numbers
 AN_ID = "an id: different in every row"
 _CALLED_ID = re.compile(r"(?:^|[^a-z])(?:id|uuid|guid|key|rowid|index)$", re.IGNORECASE)
 Columns = tuple[str, ...]  # one, or several that count together
@@ -189,6 +190,10 @@ class _Maker:
         if not all(map(math.isfinite, (mean, scale, gap))):
             problem = f"column '{name}' has numbers up to {max(abs(x.low), abs(x.high)):.3g}, too large to average"
             raise DataError(f"{problem}; divide it, or name it in --columns FILE.yaml under drop", path=self.path)
+        if x.low < x.high:
+            gap = _short(gap, x.deviation)
+            if asked.scale == STANDARD:
+                mean, scale = _short(mean, scale), _short(scale)
         self.roles.append(Number(name, mean, scale or 1.0, gap, missing, asked.scale))
 
     def category(self, names: tuple[str, ...], asked: Categorical) -> None:
@@ -230,3 +235,12 @@ class _Maker:
 def _whole(found: Found) -> bool:
     """Tell whether the values of a column, as far as they are remembered, are whole numbers."""
     return found.values is not None and all(text.lstrip("+-").isdigit() for text in found.values.counts)
+
+
+def _short(number: float, spread: float = 0.0) -> float:
+    """Return a number without its last bits, which depend on how the rows were cut into partitions.
+
+    Those of a mean near 0 are what is small beside the ``spread``.
+    """
+    size = max(abs(number), spread)
+    return round(number, DIGITS - 1 - math.floor(math.log10(size))) if size else number

@@ -100,7 +100,20 @@ class Found:
         self.times = self.times or batch.times
         if self.values is not None and batch.cells is not None:
             self.values.add(batch.cells)
-        self.words.update(batch.words)
+        self._count_words(batch.words)
+
+    def merge(self, later: Found) -> None:
+        """Take in what was found in later rows."""
+        numbers = None if later.tally is None else np.empty(0)
+        more = (later.infinite, later.comma, later.dates, later.times)
+        self.add(BatchFound(later.rows, later.missing, numbers, *more, words=later.words))
+        if self.tally is not None and later.tally is not None:
+            self.tally.merge(later.tally)
+        if self.values is not None and later.values is not None:
+            self.values.merge(later.values)
+
+    def _count_words(self, words: Mapping[str, int]) -> None:
+        self.words.update(words)
         if len(self.words) > MOST_VALUES:
             self.words = Counter(dict(self.words.most_common(MOST_VALUES // 2)))
 

@@ -12,6 +12,7 @@ values.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,6 +85,10 @@ class Numbers:
         if sum(each.size for each in self.waiting) >= self.size:
             self._settle()
 
+    def merge(self, later: Numbers) -> None:
+        """Take in numbers that were counted elsewhere."""
+        self.done, self.waiting, self.count = self.moments + later.moments, [], self.count + later.count
+
     def _settle(self) -> None:
         """Count all whole blocks."""
         held = np.concatenate(self.waiting)
@@ -117,7 +122,17 @@ class Values:
         if self.kept is not None:
             known = pc.is_in(spelled, self.kept).to_numpy(zero_copy_only=False) & (counts > 0)
             spelled, counts = spelled.filter(pa.array(known)), counts[known]
-        for text, count in zip(spelled.to_pylist(), counts.tolist(), strict=True):
+        self._count(zip(spelled.to_pylist(), counts.tolist(), strict=True))
+
+    def merge(self, later: Values) -> None:
+        """Take in what was counted in later rows."""
+        self._count(pair for pair in later.counts.items() if self.kept is None or pair[0] in self.counts)
+        self.all = self.all and later.all
+        self.twice = self.twice or later.twice
+        self.long = self.long or later.long
+
+    def _count(self, pairs: Iterable[tuple[str, int]]) -> None:
+        for text, count in pairs:
             if not count:
                 continue
             if len(text) > LONGEST_VALUE:

@@ -205,7 +205,7 @@ def test_names_of_columns_are_only_names(capsys, tmp_path, name):
     there = scores(capsys, tmp_path / "run", train)[0]
     assert there == scores(capsys, tmp_path / "run", shuffled)[0]
     said = refused(
-        capsys, "predict", tmp_path / "run", write(tmp_path / "w.parquet", without(rows, name)), "--out", "x"
+        capsys, "predict", tmp_path / "run", write(tmp_path / "w.parquet", without(rows, name)), "--out", "x.csv"
     )
     assert "which the model needs" in said
 

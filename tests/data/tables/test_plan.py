@@ -124,9 +124,9 @@ def test_what_is_wrong_is_one_line_with_its_place(tmp_path, text):
     assert "\n" not in said
 
 
-@pytest.mark.parametrize("name", ["nowhere.yaml", "a" * 5000, ""])
+@pytest.mark.parametrize("name", ["nowhere.yaml", "a" * 5000, "a\0b"])
 def test_a_file_that_is_not_there(name):
-    with pytest.raises(SpecError, match="cannot be read"):
+    with pytest.raises((SpecError, DataError), match="cannot be read"):
         reading_spec(columns=name)
 
 
