@@ -267,7 +267,7 @@ def test_a_fold_counts_where_it_has_the_score_at_every_step():
 
 def test_folds_that_cannot_be_scored_are_refused_before_training(tmp_path, monkeypatch, capsys):
     data = write_shards(tmp_path / "data", plain_world(12, 3), [5])
-    monkeypatch.setattr("pipeline.path.fit.run_path", None)
+    monkeypatch.setattr("pipeline.path.train.run_path", None)
     code, out, err = command(capsys, "path", data.path, "--out", tmp_path / "run", "--cv", 10, "-q")
     assert (code, out) == (1, "")
     (line,) = err.splitlines()

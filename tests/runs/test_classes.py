@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from pipeline.errors import RunError
-from pipeline.path.fit import budget_for, fit_path
+from pipeline.path.fit import fit_path
+from pipeline.path.train import budget_for
 from pipeline.runs.chain import sealed
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import open_path, open_run
