@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +23,19 @@ import numpy as np
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
-from pipeline.engine.together import Partner, Together
 from pipeline.errors import SpecError
 from pipeline.events import Event, Listener, StepProgress, silent
 from pipeline.files import write_json
 from pipeline.maths.calibration import Calibration, fit_calibration
-from pipeline.path.class_judge import split_rows
 from pipeline.path.class_weights import settled_for_two
 from pipeline.path.curve import AROUND, Curve
 from pipeline.path.folds import check_folds
+from pipeline.path.left_out import LeftOut, left_out_scores, said_of
 from pipeline.path.search import Search, train_any
-from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.directory import HEADER, SEARCH, Run, StepView, open_run
+from pipeline.runs.classes import ClassesRun
+from pipeline.runs.directory import HEADER, SEARCH, Run, open_run
 from pipeline.runs.writer import alone_in
-from pipeline.scoring.classes_model import ClassesModel
-from pipeline.scoring.models import any_model_of
 from pipeline.spec import PathSpec
-from pipeline.working.state import collect
 
 CHOICES = ("best", "1se")
 
@@ -82,10 +77,14 @@ def tune_run(
     models = [step for fold in folds for run in fold for step in run.steps if step.c == chosen]
     final = replace(spec, grid=(chosen,), grid_in_c_min=False, cv=0, holdout=0.0, patience=0)
     run = train_any(engine, data, final, out, told.last, models[:1])
-    return _told(run, curve, run.header.calibration or _calibrated(engine, data, models, calibration))
+    if run.header.cv_c is not None and (calibration is None or run.header.calibration is not None):
+        return run
+    left_out = left_out_scores(engine, data, models)
+    calibrated = _calibrated(data, left_out, chosen, calibration)
+    return _told(run, curve, calibrated, said_of(data, models, left_out))
 
 
-def _told(run: Run | ClassesRun, curve: Curve, calibration: Any) -> Run | ClassesRun:
+def _told(run: Run | ClassesRun, curve: Curve, calibration: Any, held_out: Any) -> Run | ClassesRun:
     """Write what was found into run.json."""
     several = isinstance(calibration, tuple)
     told = [each.to_json() for each in calibration] if several else calibration and calibration.to_json()
@@ -96,42 +95,24 @@ def _told(run: Run | ClassesRun, curve: Curve, calibration: Any) -> Run | Classe
         c_best=curve.c_best,
         c_1se=curve.c_1se,
         calibration=told,
+        held_out=held_out,
     )
-    if header != run.header:
-        with alone_in(run.path):
-            write_json(run.path / HEADER, header.to_json())
+    with alone_in(run.path):
+        write_json(run.path / HEADER, header.to_json())
     return open_run(run.path)
 
 
 def _calibrated(
-    engine: Engine, data: Dataset, models: Sequence[StepView | ClassesStep], kind: str | None
+    data: Dataset, left_out: LeftOut, c: float, kind: str | None
 ) -> Calibration | tuple[Calibration, ...] | None:
     """Fit probabilities, of every class, to the scores that each fold's model gives the rows it was not trained on."""
     if kind is None:
         return None
-    found = Together(engine).run([partial(_left_out, data=data, step=step) for step in models])
-    scores, labels = (np.concatenate([part[k] for part in found]) for k in (0, 1))
+    scores, labels = left_out
     if not data.classes:
-        return fit_calibration(scores, labels, kind, models[0].c)
+        return fit_calibration(scores, labels, kind, c)
     signs = (np.where(labels == k, 1, -1) for k in range(len(data.classes)))
-    return tuple(fit_calibration(scores[:, k], each, kind, models[0].c) for k, each in enumerate(signs))
-
-
-def _left_out(engine: Partner, data: Dataset, step: StepView | ClassesStep) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores (of several classes a column each) and labels of the rows that a step was not trained on."""
-    model = any_model_of(step, training=data)
-    if isinstance(model, ClassesModel):
-        wanted = split_rows(engine, data, step.spec).held_out
-        parts = list(model.shard_scores(engine, data, wanted=wanted))
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-    held_out = collect(engine, data, step.spec, None).costs == 0.0
-    scores, labels, row = [], [], 0
-    for some, signs in model.shard_scores(engine, data):
-        mine = held_out[row : row + some.size]
-        scores.append(some[mine])
-        labels.append(signs[mine])
-        row += some.size
-    return np.concatenate(scores), np.concatenate(labels)
+    return tuple(fit_calibration(scores[:, k], each, kind, c) for k, each in enumerate(signs))
 
 
 class _Told:

@@ -15,6 +15,7 @@ from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import CHAIN, MODEL, SEAL, foundation, sealed
 from pipeline.runs.checks import SKETCH, check_header
 from pipeline.runs.data_record import DataRecord
+from pipeline.runs.held_out import HeldOut
 from pipeline.runs.sketch_file import SketchRecord
 from pipeline.spec import PathSpec
 
@@ -53,6 +54,8 @@ class StepRecord:
     """How many rows were proven to have alpha at its bound before the solve."""
     survivors: int
     """How many rows were left undecided before the solve."""
+    rules: dict[str, list[int]] | None = None
+    """How many rows each rule that the run's is made of (bt1 and bt2) proves to be ZERO and UPPER; None if there is none."""
     working_set: int
     """How many rows were solved for, at most, in one round."""
     rounds: int | None = None
@@ -188,13 +191,15 @@ class RunHeader(Header):
     """What the costs of negative and positive rows were multiplied by; None if that is not known yet."""
     calibration: Calibration | None
     """What makes probabilities of the scores of one of its models; None if nothing was calibrated."""
+    held_out: HeldOut | None
+    """Scores of the chosen model on rows left out; None if there are none, and in older runs."""
     sketch: SketchRecord | None
     """The file that tells which rows were trained on; None in runs of before it was kept, and in runs within a run."""
 
     @classmethod
     def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
         """Return that of a run that begins now."""
-        own = dict.fromkeys(("class_weights", "calibration", "sketch"))
+        own = dict.fromkeys(("class_weights", "calibration", "held_out", "sketch"))
         return cls._new({"format": FORMAT, "version": VERSION} | own, spec, data, versions)
 
     @classmethod
@@ -205,6 +210,7 @@ class RunHeader(Header):
         return cls(
             class_weights=None if weights is None else (weights[0], weights[1]),
             calibration=None if calibration is None else Calibration.from_json(calibration),
+            held_out=None if item.get("held_out") is None else HeldOut.from_json(item["held_out"]),
             sketch=None if sketch is None else SketchRecord(**{name: sketch[name] for name in SKETCH}),
             **cls._read(item),
         )

@@ -1,0 +1,110 @@
+"""What run.json keeps of the scores of its chosen model on rows it was not trained on: for reports, without the rows.
+
+``c`` is that of the model, ``of`` says which rows: ``holdout``, ``validation``, or ``folds``, each row scored by the
+model of the fold that left it out. Of two classes it is a histogram (``maths.histogram``), of several the confusion:
+
+    {"c": 0.1, "of": "folds", "edges": [-0.4, 0.0, 1.1], "negative": [30, 9, 2, 0], "positive": [1, 4, 20, 11]}
+    {"c": 0.1, "of": "holdout", "confusion": [[30, 2, 0], [1, 22, 3], [0, 0, 9]]}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline.maths.histogram import ScoreHistogram, confusion, score_histogram
+
+HOLDOUT, VALIDATION, OF_FOLDS = ROWS = "holdout", "validation", "folds"
+MOST_EDGES = 1000
+MOST_CLASSES = 200  # whose confusion is kept: 40,000 numbers
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The scores of the chosen model of two classes."""
+
+    c: float
+    of: str
+    histogram: ScoreHistogram
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        found = self.histogram
+        counts = {"negative": found.negative.tolist(), "positive": found.positive.tolist()}
+        return {"c": self.c, "of": self.of, "edges": found.edges.tolist(), **counts}
+
+    @classmethod
+    def from_json(cls, item: Any) -> HeldOut:
+        """Read what ``to_json`` wrote; raise ValueError for anything else."""
+        c, of = _model(item, {"edges", "negative", "positive"})
+        edges = item["edges"]
+        if not isinstance(edges, list) or not 1 <= len(edges) <= MOST_EDGES or not all(map(_is_number, edges)):
+            raise ValueError(f"edges are a list of 1 to {MOST_EDGES} numbers")
+        if any(b <= a for a, b in zip(edges, edges[1:], strict=False)) or 0.0 not in edges:
+            raise ValueError("edges ascend, and 0 is one of them")
+        counts = [_counts(item[side], len(edges) + 1) for side in ("negative", "positive")]
+        return cls(c, of, ScoreHistogram(np.array(edges, np.float64), *counts))
+
+
+@dataclass(frozen=True)
+class ClassesHeldOut:
+    """What the chosen models of several classes called rows: a row a true class, a column what was said."""
+
+    c: float
+    of: str
+    confusion: np.ndarray
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"c": self.c, "of": self.of, "confusion": self.confusion.tolist()}
+
+    @classmethod
+    def from_json(cls, item: Any, classes: int) -> ClassesHeldOut:
+        """Read what ``to_json`` wrote; raise ValueError for anything else."""
+        c, of = _model(item, {"confusion"})
+        rows = item["confusion"]
+        if not isinstance(rows, list) or len(rows) != classes:
+            raise ValueError(f"a confusion has {classes} rows")
+        return cls(c, of, np.array([_counts(row, classes) for row in rows], np.int64))
+
+
+def held_out_of(c: float, of: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, Any] | None:
+    """Return what run.json says of the scores of two classes; None if there is nothing to say."""
+    found = score_histogram(scores, labels)
+    return None if found is None else HeldOut(c, of, found).to_json()
+
+
+def confusion_of(
+    c: float, of: str, columns: Iterable[np.ndarray], codes: np.ndarray, classes: int
+) -> dict[str, Any] | None:
+    """Return what run.json says of the scores of several classes; None if there are no rows, or too many classes."""
+    if classes > MOST_CLASSES or not codes.size:
+        return None
+    return ClassesHeldOut(c, of, confusion(columns, codes, classes)).to_json()
+
+
+def _model(item: Any, more: set[str]) -> tuple[float, str]:
+    if not isinstance(item, dict) or set(item) != {"c", "of", *more}:
+        raise ValueError(f"scores of rows held out are an object with the keys c, of, {', '.join(sorted(more))}")
+    if not _is_number(item["c"]) or item["c"] <= 0 or item["of"] not in ROWS:
+        raise ValueError("the c or the of of rows held out is none")
+    return item["c"], item["of"]
+
+
+def _counts(item: Any, length: int) -> np.ndarray:
+    """Read counts of rows."""
+    whole = isinstance(item, list) and len(item) == length
+    if not whole or not all(isinstance(x, int) and not isinstance(x, bool) and 0 <= x < 2**53 for x in item):
+        raise ValueError(f"counts of rows are {length} whole numbers")
+    return np.array(item, np.int64)
+
+
+def _is_number(x: Any) -> bool:
+    try:
+        return isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
+    except OverflowError:
+        return False
