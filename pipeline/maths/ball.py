@@ -161,7 +161,8 @@ def ball_bounds(
 
 
 @kernel
-def _count_sides(a, p, b, q, norms, lengths, costs, unit, radius, size):  # type: ignore[no-untyped-def]
+def _count_sides(terms, norms, lengths, costs, unit, radius, size):  # type: ignore[no-untyped-def]
+    a, p, b, q = terms
     zero, at_bound = 0, 0
     for i in range(p.size):
         at = a * p[i] + b * q[i]
@@ -186,12 +187,11 @@ def ball_counts(
 
     They are counted by the bounds of ``ball_bounds``, which are not kept: an eighth of the time.
     """
-    terms = [(a, p) for a, p in zip(ball.centre, products, strict=True) if a != 0.0]
-    if len(terms) == 2:
-        (a, p), (b, q) = terms
-    else:
-        (a, p), (b, q) = (1.0, centre_products(ball, products)), (0.0, norms)
-    zero, at_bound = _count_sides(a, p, b, q, norms, lengths, costs, unit, ball.radius, ball.size)
+    parts = [(a, p) for a, p in zip(ball.centre, products, strict=True) if a != 0.0]
+    if len(parts) != 2:
+        parts = [(1.0, centre_products(ball, products)), (0.0, norms)]
+    terms = (*parts[0], *parts[1])
+    zero, at_bound = _count_sides(terms, norms, lengths, costs, unit, ball.radius, ball.size)
     return int(zero), int(at_bound)
 
 

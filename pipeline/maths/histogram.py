@@ -1,8 +1,8 @@
 """Scores of rows in bins, by class: enough to draw ROC, precision-recall and reliability without the rows.
 
-Bins are (e_0, e_1], (e_1, e_2], ... between edges that are scores themselves, as many in each as rows allow, and 0 is
-an edge: a score above 0 says positive, so that the confusion is exact. Below the first edge and above the last is a bin,
-too. A curve through its corners is off by no more than a bin's rows.
+Bins are (e_0, e_1], (e_1, e_2], ... with as many rows in each as can be. Edges lie halfway between two scores, so that
+who computes scores again, with other rounding, finds the same rows in a bin. 0 is an edge as well: a score above 0 says
+positive, and the confusion is exact. Below the first edge and above the last is a bin, too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def score_histogram(scores: np.ndarray, labels: np.ndarray) -> ScoreHistogram | 
         return None
     ranked = np.sort(scores)
     places = (np.arange(1, BINS) * ranked.size) // BINS
-    edges = np.unique(np.append(ranked[places], 0.0) + 0.0)  # + 0.0: no -0.0
+    below, above = ranked[places - 1], ranked[places]
+    halfway = (below + (above - below) / 2)[(places > 0) & (below < above)]
+    edges = np.unique(np.append(halfway, 0.0) + 0.0)  # + 0.0: no -0.0
     bins, true = np.searchsorted(edges, scores, "left"), labels > 0
     negative, positive = (np.bincount(bins[side], minlength=edges.size + 1) for side in (~true, true))
     return ScoreHistogram(edges, negative, positive)

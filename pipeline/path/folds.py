@@ -143,7 +143,7 @@ def _check_versions(run: Run) -> None:
 
 
 def _scored(engine: Engine, data: Dataset, run: Run, folds: Sequence[Run], listen: Listener) -> Run:
-    """Write the mean scores of the folds into run.json, the best step by them, and what that is worth on rows left out."""
+    """Write the mean scores of the folds into run.json, the best step by them, and its scores of rows left out."""
     if run.header.cv_scores is not None:
         return run
     found = [[step.scored for step in fold.steps] for fold in folds]

@@ -43,7 +43,9 @@ class ClassesHeader(Header):
     def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> ClassesHeader:
         """Return that of a run that begins now."""
         head = {"format": CLASSES_FORMAT, "version": CLASSES_READABLE[-1], "classes": list(data.classes)}
-        return cls._new(head | dict.fromkeys(("class_weights", "scores", "calibration", "held_out")), spec, data, versions)
+        return cls._new(
+            head | dict.fromkeys(("class_weights", "scores", "calibration", "held_out")), spec, data, versions
+        )
 
     @classmethod
     def from_json(cls, item: dict[str, Any]) -> Self:

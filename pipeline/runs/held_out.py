@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class HeldOut:
         edges = item["edges"]
         if not isinstance(edges, list) or not 1 <= len(edges) <= MOST_EDGES or not all(map(_is_number, edges)):
             raise ValueError(f"edges are a list of 1 to {MOST_EDGES} numbers")
-        if any(b <= a for a, b in zip(edges, edges[1:], strict=False)) or 0.0 not in edges:
+        if any(b <= a for a, b in pairwise(edges)) or 0.0 not in edges:
             raise ValueError("edges ascend, and 0 is one of them")
         counts = [_counts(item[side], len(edges) + 1) for side in ("negative", "positive")]
         return cls(c, of, ScoreHistogram(np.array(edges, np.float64), *counts))

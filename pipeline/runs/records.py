@@ -55,7 +55,7 @@ class StepRecord:
     survivors: int
     """How many rows were left undecided before the solve."""
     rules: dict[str, list[int]] | None = None
-    """How many rows each rule that the run's is made of (bt1 and bt2) proves to be ZERO and UPPER; None if there is none."""
+    """How many rows each rule that the run's is made of (bt1, bt2) proves ZERO and UPPER; None if it is of none."""
     working_set: int
     """How many rows were solved for, at most, in one round."""
     rounds: int | None = None
