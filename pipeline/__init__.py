@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pipeline.collections.door import dataset_of
     from pipeline.data.dataset import Dataset
     from pipeline.data.ingest.ingest import IngestSpec, ingest
     from pipeline.data.inputs import open_dataset
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pipeline.spec import PathSpec
     from pipeline.use.describe import describe
     from pipeline.use.export import load_sklearn
+    from pipeline.use.lazy import lazy_labels, lazy_scores
     from pipeline.use.predict import predict
     from pipeline.use.screen import screen
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Dataset": "pipeline.data.dataset",
+    "dataset_of": "pipeline.collections.door",
     "IngestSpec": "pipeline.data.ingest.ingest",
     "ingest": "pipeline.data.ingest.ingest",
     "open_dataset": "pipeline.data.inputs",
@@ -62,6 +65,8 @@ _HOME = {
     "gather": "pipeline.passes.gather",
     "margins": "pipeline.passes.products",
     "predict": "pipeline.use.predict",
+    "lazy_labels": "pipeline.use.lazy",
+    "lazy_scores": "pipeline.use.lazy",
 }
 
 __all__ = [
@@ -77,10 +82,13 @@ __all__ = [
     "StepRecord",
     "StepView",
     "cost_sum",
+    "dataset_of",
     "describe",
     "fit_path",
     "gather",
     "ingest",
+    "lazy_labels",
+    "lazy_scores",
     "load_sklearn",
     "margins",
     "open_dataset",

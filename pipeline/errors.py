@@ -67,6 +67,14 @@ class SpecError(SieveError, ValueError):
     """A setting that has no meaning, or two that exclude each other."""
 
 
+class SettingError(SieveError, TypeError):
+    """A keyword that a function does not have; the message names the nearest one."""
+
+
+class MissingError(SieveError, ImportError):
+    """A package that is needed for what was asked, and is not installed."""
+
+
 class RunError(SieveError, ValueError):
     """A run directory that is locked, damaged, unfinished or belongs to other data or settings."""
 

@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedRandom
@@ -183,3 +184,16 @@ def _lock(descriptor: int, busy: SieveError, deadline: float) -> None:
             if error.errno not in _NO_LOCKS_HERE:
                 raise
             return
+
+
+class Temporary:
+    """Removes a folder once nobody holds this any more; a copy of a step holds the same, one from a pickle nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+    def __deepcopy__(self, known: dict[int, Any]) -> Temporary:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()

@@ -43,7 +43,7 @@ def test_every_help_has_an_example(capsys, command):
 
 def parse(line):
     """Parse a command line up to the point where it would run: its command and options must exist."""
-    words = line.split()
+    words = line.partition(" > ")[0].split()
     found, name = app, "svmsieve"
     while hasattr(found, "commands"):
         name = words.pop(0)

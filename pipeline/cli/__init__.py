@@ -37,6 +37,7 @@ COMMANDS = Commands(
         "screen": "pipeline.cli.train:screen_command",
         "verify": "pipeline.cli.verify:verify_command",
         "predict": "pipeline.cli.predict:predict_command",
+        "weights": "pipeline.cli.weights:weights_command",
         "export": "pipeline.cli.export:export_command",
         "nightly": "pipeline.cli.nightly:nightly_command",
         "store": "pipeline.cli.store:store",

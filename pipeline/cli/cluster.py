@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pipeline.cli.options import Local, Size
-from pipeline.cli.progress import counted
+from pipeline.progress import counted
 
 EXAMPLES = """
 \b

@@ -18,9 +18,9 @@ from pipeline.cli.options import (
     workers_option,
 )
 from pipeline.cli.path import opened
-from pipeline.cli.progress import counted, human_bytes, progress
 from pipeline.cli.table import table
 from pipeline.errors import DataError
+from pipeline.progress import counted, human_bytes, progress
 from pipeline.redact import redacted
 
 if TYPE_CHECKING:

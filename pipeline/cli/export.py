@@ -8,7 +8,7 @@ import click
 
 from pipeline.cli.options import Local
 from pipeline.cli.predict import c_option, training_option
-from pipeline.cli.progress import counted, progress
+from pipeline.progress import counted, progress
 
 EXAMPLES = """
 \b

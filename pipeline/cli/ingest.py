@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pipeline.cli.options import Size, given_options, overwrite_option, quiet_option, reading_options, workers_option
-from pipeline.cli.progress import counted, human_bytes, progress
+from pipeline.progress import counted, human_bytes, progress
 
 EXAMPLES = """
 \b

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli.options import quiet_option
-from pipeline.cli.progress import counted, progress, score
 from pipeline.cli.table import say
 from pipeline.errors import JobError
+from pipeline.progress import counted, progress, score
 
 if TYPE_CHECKING:
     from pipeline.nightly.records import NightRecord

@@ -44,6 +44,22 @@ class Finite(click.ParamType):
         return number
 
 
+class TableFile(click.ParamType):
+    """A file on this machine whose name says that it is Parquet or CSV."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse an address, and a name that says nothing."""
+        from pipeline.use.output import check_name
+
+        try:
+            check_name(local(value))
+        except OutputError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
 class Local(click.ParamType):
     """A path on this machine, for what is written."""
 
@@ -67,6 +83,13 @@ overwrite_option = click.option(
 )
 
 
+ids_option = click.option(
+    "--id",
+    "ids",
+    multiple=True,
+    metavar="NAME",
+    help="Copy this column of CSV or Parquet files to the output; may be repeated [default: the ids of --columns FILE]",
+)
 scheduler_option = click.option(
     "--scheduler",
     default="threads",

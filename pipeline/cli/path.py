@@ -22,8 +22,8 @@ from pipeline.cli.options import (
     solve_on_option,
     workers_option,
 )
-from pipeline.cli.progress import counted, human_bytes, progress, score
 from pipeline.cli.table import table
+from pipeline.progress import counted, human_bytes, progress, score
 from pipeline.spec import GRAM_SOLVERS, KERNELS, RULES, SCORES, SOLVERS
 
 if TYPE_CHECKING:
@@ -199,12 +199,17 @@ def opened(
     given = set(given_options())
     if beside and not is_shards(beside):
         given -= set(FORGOTTEN)
+    return open_dataset(data, reading_like(options, like), listen, given)
+
+
+def reading_like(options: dict[str, Any], like: Dataset | DataRecord | None) -> Any:
+    """Return the IngestSpec for reading alone, as the data ``like`` which these are were read."""
     spec = reading_of(options)
     if like is not None:
         spec = replace(spec, reading=replace(spec.reading, text_base=like.index_base))
-    if like is not None and like.encoding is not None and "columns" not in given:
+    if like is not None and like.encoding is not None and "columns" not in given_options():
         spec = replace(spec, bias=like.bias, reading=spec.reading.encoded(like.encoding))
-    return open_dataset(data, spec, listen, given)
+    return spec
 
 
 def reading_of(options: dict[str, Any]) -> Any:

@@ -10,9 +10,17 @@ from typing import Any
 import click
 
 from pipeline.cli.ingest import ingest_spec
-from pipeline.cli.options import Local, given_options, quiet_option, reading_options, scheduler_option, workers_option
+from pipeline.cli.options import (
+    TableFile,
+    given_options,
+    ids_option,
+    quiet_option,
+    reading_options,
+    scheduler_option,
+    workers_option,
+)
 from pipeline.cli.path import opened
-from pipeline.cli.progress import progress, score
+from pipeline.progress import counted, progress, score
 
 EXAMPLES = """
 \b
@@ -20,7 +28,8 @@ Examples:
   svmsieve predict run test.svm --out predictions.parquet
   svmsieve predict run test-shards --out predictions.parquet --c 0.1 --json
   svmsieve predict run test.csv --bias 1 --label-column clicked --out predictions.parquet
-  svmsieve predict run new-rows.csv --out predictions.parquet             # rows without a label
+  svmsieve predict run new-rows.csv --out predictions.csv                 # rows without a label
+  svmsieve predict run new-rows.parquet --id customer --out predictions.parquet
   svmsieve predict tuned new-rows.csv --out predictions.parquet --probability
   svmsieve predict kernel-run test.svm --out predictions.parquet --training-data moved-shards
 """
@@ -41,11 +50,12 @@ training_option = click.option(
 @click.argument("data")
 @click.option(
     "--out",
-    type=Local(),
+    type=TableFile(),
     required=True,
     metavar="FILE",
-    help="The Parquet file to write; an old one is replaced at once.",
+    help="The .parquet, .csv or .csv.gz file to write; an old one is replaced at once.",
 )
+@ids_option
 @c_option
 @training_option
 @click.option("--probability", is_flag=True, help="Write the probability of the positive class, or of each, too.")
@@ -59,25 +69,26 @@ def predict_command(
 ) -> None:
     """Predict every row of DATA with a model of RUN, in row order, streaming.
 
-    The file has the columns score (x . w, or a kernel's sum over its support rows), label and truth, both as the labels
-    of the training data: a class that stands for several is -1 or +1, and truth is null where a row has no label that
-    RUN knows; with --probability also probability, of the positive class, if RUN was calibrated. By a run of several
-    classes it has a column score_CLASS for each, and the largest says the label (of equal ones the first), and with
-    --probability columns probability_CLASS. Columns are matched by name: one that is missing is an error, others are
-    ignored, and a line says so. Rows without column names (svmlight, npz) may have fewer features than the model (they
-    are 0) or more (no training row had them, and a line says so); the bias must be the one of the training data. Files
-    are read here; a shard directory where --scheduler says. Without --c the step with the best score counts; where
-    nothing was scored, --c is needed. A kernel's model is made of rows of its training data, which must still be there.
-    A line says how many rows of DATA have the features of rows that RUN was trained on: about how many if it had more
-    than 65,536 different ones.
+    The file, Parquet or CSV by its name, has the columns score (x . w, or a kernel's sum over its support rows), label
+    and truth, both as the labels of the training data: numbers where all of these are numbers, else text; a class that
+    stands for several is -1 or +1, and truth is null where a row has no label that RUN knows; before them the columns
+    that --id names, as they are in DATA (of CSV as text); with --probability also probability, of the positive class,
+    if RUN was calibrated. By a run of several classes it has a column score_CLASS for each, and the largest says the
+    label (of equal ones the first), and with --probability columns probability_CLASS. Columns are matched by name: one
+    that is missing is an error, others are ignored, and a line says so. Rows without column names (svmlight, npz) may
+    have fewer features than the model (they are 0) or more (no training row had them, and a line says so); the bias
+    must be the one of the training data. Files are read here; a shard directory where --scheduler says. Without --c the
+    step with the best score counts; where nothing was scored, --c is needed. A kernel's model is made of rows of its
+    training data, which must still be there. A line says how many rows of DATA have the features of rows that RUN was
+    trained on: about how many if it had more than 65,536 different ones.
     """
     from pipeline.engine.engine import Engine
     from pipeline.runs.directory import open_run
     from pipeline.scoring.classes_model import ClassesModel
     from pipeline.scoring.models import any_model_of
     from pipeline.scoring.seen import rows_seen, watch_for
-    from pipeline.use.predict import Judged, rows_for, write_predictions
-    from pipeline.use.predict_classes import JudgedClasses, write_class_predictions
+    from pipeline.use.predict import rows_for, write_predictions
+    from pipeline.use.predict_classes import write_class_predictions
 
     target, given = (Path(os.path.realpath(name)) for name in (out, data))
     if given == target or (given.is_dir() and given in target.parents):
@@ -88,9 +99,8 @@ def predict_command(
         training = opened(moved, options, listen, data, opened_run.header.data) if moved else None
         model = any_model_of(opened_run, c, listen, training)
         calibration = opened_run.calibration_of(model.c) if options["probability"] else None
-        source = rows_for(model, data, ingest_spec(options), listen, given_options())
+        source = rows_for(model, data, ingest_spec(options), listen, given_options(), options["ids"] or None)
         watch = watch_for(opened_run, listen)
-        found: Judged | JudgedClasses
         if isinstance(model, ClassesModel):
             found = write_class_predictions(engine, model, source, Path(out), listen, calibration, watch)
         else:
@@ -99,13 +109,16 @@ def predict_command(
     if as_json:
         facts = {"out": out, "run": run, "step": model.step, "c": model.c, "rows": found.rows}
         facts |= {"labelled": found.labelled, "rows_seen_in_training": seen.count, "rows_seen_exactly": seen.exact}
-        click.echo(json.dumps(facts | {"scores": found.scores or None}, allow_nan=False))
+        facts |= {"scores": found.scores or None, "auc_error": found.auc_error}
+        click.echo(json.dumps(facts, allow_nan=False))
         return
-    shown = ", ".join(f"{SHOWN[key]} {score(found.scores[key])}" for key in SHOWN if key in found.scores)
+    within = {"auc": f" (within {found.auc_error:.1g})" if found.auc_error else ""}
+    each = (f"{SHOWN[key]} {score(found.scores[key])}{within.get(key, '')}" for key in SHOWN if key in found.scores)
+    shown = ", ".join(each)
     if not shown:
         shown = "no row has a label that the run knows"
     elif found.labelled < found.rows:
         shown += f" (on the {found.labelled:,} rows with a label that the run knows)"
-    click.echo(f"{out}: {found.rows:,} rows by step {model.step} (C = {model.c:.6g}): {shown}")
+    click.echo(f"{out}: {counted(found.rows, 'row')} by step {model.step} (C = {model.c:.6g}): {shown}")
     if said := seen.said(opened_run.spec):
         click.echo(f"{out}: {said}")

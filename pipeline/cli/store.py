@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from pipeline.cli.options import Local
-from pipeline.cli.progress import counted
 from pipeline.cli.table import say, say_wrapped, table
+from pipeline.progress import counted
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 BESIDE = " " * 14  # where what is said beside "published" goes on

@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.options import Local, Size, quiet_option, reading_options, scheduler_option, workers_option
-from pipeline.cli.path import opened, show_run, trained, training_options
-from pipeline.cli.progress import progress
+from pipeline.cli.options import (
+    Local,
+    Size,
+    TableFile,
+    ids_option,
+    quiet_option,
+    reading_options,
+    scheduler_option,
+    workers_option,
+)
+from pipeline.cli.path import opened, reading_like, show_run, trained, training_options
 from pipeline.errors import RunError
+from pipeline.progress import progress
 from pipeline.spec import RULES
 
 if TYPE_CHECKING:
@@ -28,6 +37,7 @@ SCREEN_EXAMPLES = """
 Examples:
   svmsieve screen shards --reference run --c 0.5 --out verdicts.parquet
   svmsieve screen shards --reference run --c 0.5 --out verdicts.parquet --keep-out survivors.svm
+  svmsieve screen rows.parquet --reference run --c 0.5 --id customer --out verdicts.csv
 """
 
 
@@ -55,8 +65,13 @@ def train_command(
 @click.option("--reference", required=True, metavar="RUN", help="A run whose model proves the bounds.")
 @click.option("--c", "c", type=float, required=True, metavar="C", help="The C to screen for.")
 @click.option(
-    "--out", type=Local(), required=True, metavar="FILE", help="A Parquet file: verdict, lower, upper of every row."
+    "--out",
+    type=TableFile(),
+    required=True,
+    metavar="FILE",
+    help="A .parquet, .csv or .csv.gz file: verdict, lower, upper of every row.",
 )
+@ids_option
 @click.option(
     "--keep-out", type=Local(), metavar="FILE", help="Write the undecided rows and one folded row as svmlight text."
 )
@@ -73,8 +88,10 @@ def screen_command(
     """Prove for each row, before training at C, whether it can matter.
 
     Verdicts: 0 KEEP (undecided), 1 ZERO (outside the margin at the optimum, alpha = 0), 2 UPPER (inside, alpha at its
-    bound); lower and upper bound the row's margin at the optimum. The kernel is that of the reference.
+    bound); lower and upper bound the row's margin at the optimum. Before them stand the columns that --id names, where
+    DATA are CSV or Parquet files (of CSV as text). The kernel is that of the reference.
     """
+    from pipeline.data.ids import open_ids
     from pipeline.engine.engine import Engine
     from pipeline.maths.verdicts import KEEP, UPPER, ZERO
     from pipeline.use.screen import screen_to, screening
@@ -84,11 +101,15 @@ def screen_command(
     if keep_out and step.spec.kernel != "linear":
         what = f"{reference}: the folded row of kernel {step.spec.kernel} is no row of features"
         raise RunError(f"{what}; leave --keep-out away, and take the undecided rows from the verdicts")
+    aside = [name for name in options["ids"] if not _is_known(name, step, options)]
+    options["ignore"] = tuple(dict.fromkeys([*options["ignore"], *aside]))
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
-        source = opened(data, options, listen, like=step.header.data)
+        usual = step.data.encoding.ids if step.data.encoding is not None else ()
+        ids = open_ids(data, reading_like(options, step.data), options["ids"], usual, listen)
+        source = opened(data, options, listen, like=step.data)
         source.expect_two_classes("screening")
         found = screening(engine, source, step, c, rule, options["memory"])
-        counts = screen_to(out, found)
+        counts = screen_to(out, found, ids)
         kept = survivors_to(keep_out, engine, source, found) if keep_out else None
     facts = {"c": c, "c_ref": step.c, "rule": rule, "zero": counts[ZERO], "upper": counts[UPPER], "keep": counts[KEEP]}
     if as_json:
@@ -107,6 +128,13 @@ def screen_command(
             how = f"for LIBLINEAR: -s 3 -c {c * cost!r}" + (f" -w-1 {weight / cost!r}" if weight else "")
         folded = "one folded row" if weight else "no folded row"
         click.echo(f"{keep_out}: {rows:,} rows with label +1, {folded} with label -1; {how}")
+
+
+def _is_known(name: str, step: StepView, options: dict[str, Any]) -> bool:
+    """Whether a column means something to the reference, or to the options; else it is an id and nothing more."""
+    encoded = step.data.encoding is not None and name in step.data.encoding.known
+    named = name in (step.data.columns or ()) or name in (options[key] for key in ("label_column", "weight_column"))
+    return encoded or named
 
 
 def _nearest(run: str, c: float) -> AnyStep:

@@ -11,8 +11,8 @@ import click
 from pipeline.cli.grid import Grid
 from pipeline.cli.options import Local
 from pipeline.cli.path import model_options, opened, running_options
-from pipeline.cli.progress import progress, score
 from pipeline.cli.table import table
+from pipeline.progress import progress, score
 from pipeline.spec import PATIENCE
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import click
 
 from pipeline.cli.options import quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.path import both_opened
-from pipeline.cli.progress import counted, progress
 from pipeline.errors import RunError, SieveError
+from pipeline.progress import counted, progress
 
 if TYPE_CHECKING:
     from pipeline.runs.data_record import DataRecord

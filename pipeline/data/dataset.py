@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -77,7 +77,8 @@ class Dataset:
     ``columns`` names the features but for the bias, where the source had names; ``index_base`` is what the indices of
     svmlight text that went into it count from, if there was any. ``class_counts`` are the rows of each class, where
     there are three or more; ``view`` says that this is one of those against the rest. ``group`` is the column that rows
-    have their groups from, if they have any; ``encoding`` is what made features of a table's columns.
+    have their groups from, if they have any; ``encoding`` is what made features of a table's columns. ``keeper`` is
+    held for as long as this is: temporary shards go with it.
     """
 
     path: str
@@ -95,6 +96,7 @@ class Dataset:
     view: OneAgainstRest | None = None
     group: str | None = None
     encoding: Encoding | None = None
+    keeper: object = field(default=None, compare=False, repr=False)
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ def resolve(name: str, spec: IngestSpec, listen: Listener = silent) -> tuple[Inp
 
     A path that exists wins over a name. A set that has to be downloaded is downloaded once into the cache.
     """
+    if name == "-":
+        raise DataError("standard input is not read; write the rows to a file, and name that", path="DATA -")
     if is_url(name) or status_of(name) is not None or any(c in name for c in "*?["):
         return Input(name), spec
     if name not in load_registry():

@@ -1,8 +1,8 @@
 """The one module that knows Matplotlib: makes a figure, has it drawn on, and writes it; the same bytes every time.
 
 Nothing in a file depends on when or where it was drawn: SVG has a fixed hash salt and no date, and text in it is text.
-In a page, colours of the palette become variables of its style sheet, so that a figure follows light and dark. Names are
-drawn as they are: no mathematics between dollar signs, and a letter that the font has not is no warning.
+In a page, colours of the palette become variables of its style sheet, so that a figure follows light and dark. Names
+are drawn as they are: no mathematics between dollar signs, and a letter that the font has not is no warning.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ backends come to the same bits without building a graph for work of a millisecon
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -119,6 +120,13 @@ class Engine:
     def _others_end(self) -> None:
         if "here" in self.__dict__ and self.here is not self:
             self.here.backend.abandon()
+
+
+def engine_for(
+    engine: Engine | None, scheduler: str = "threads", workers: int | None = None, solve_on: str = "client"
+) -> AbstractContextManager[Engine]:
+    """Return the engine that is given, which stays open, or a new one."""
+    return Engine(scheduler, workers, solve_on) if engine is None else nullcontext(engine)
 
 
 class _Run:

@@ -54,13 +54,17 @@ def class_scores(columns: Iterable[np.ndarray], codes: np.ndarray, select: str =
 def label_scores(said: np.ndarray, codes: np.ndarray, classes: int) -> dict[str, float | None]:
     """Return accuracy, balanced accuracy and F1 of the class codes that were said."""
     rows, calls = np.bincount(codes, minlength=classes), np.bincount(said, minlength=classes)
-    hits = np.bincount(codes[said == codes], minlength=classes)
+    return scores_of_counts(np.bincount(codes[said == codes], minlength=classes), rows, calls)
+
+
+def scores_of_counts(hits: np.ndarray, rows: np.ndarray, calls: np.ndarray) -> dict[str, float | None]:
+    """Return the same, given how often each class was rightly said, was there, and was said."""
     there, named = rows > 0, rows + calls > 0
-    several = np.count_nonzero(there) > 1
+    several, n = np.count_nonzero(there) > 1, int(rows.sum())
     return {
-        "accuracy": float(hits.sum()) / codes.size if codes.size else None,
+        "accuracy": float(hits.sum()) / n if n else None,
         "balanced_accuracy": float(np.mean(hits[there] / rows[there])) if several else None,
-        "f1": float(np.mean(2 * hits[named] / (rows + calls)[named])) if codes.size else None,
+        "f1": float(np.mean(2 * hits[named] / (rows + calls)[named])) if n else None,
     }
 
 

@@ -29,19 +29,26 @@ def scores(f: np.ndarray, labels: np.ndarray, select: str = "accuracy") -> dict[
     said, true = score > 0, labels > 0
     positives, negatives = int(np.count_nonzero(true)), int(np.count_nonzero(~true))
     hits, passes = int(np.count_nonzero(said & true)), int(np.count_nonzero(~said & ~true))
-    recall, specificity = _ratio(hits, positives), _ratio(passes, negatives)
     order = np.argsort(score, kind="stable")
     ranked, truth = score[order], true[order]
-    found = {
-        "accuracy": _ratio(hits + passes, f.size),
-        "balanced_accuracy": None if recall is None or specificity is None else (recall + specificity) / 2,
-        "auc": auc(ranked, truth),
-        "f1": _ratio(2 * hits, int(np.count_nonzero(said)) + positives),
-    }
+    found = two_class_scores(hits, passes, positives, negatives, int(np.count_nonzero(said)), auc(ranked, truth))
     if select == LOG_LOSS:
         defined = positives and negatives and np.isfinite(ranked[[0, -1]]).all()
         found[LOG_LOSS] = cross_fitted_loss(ranked[truth], ranked[~truth]) if defined else None
     return found
+
+
+def two_class_scores(
+    hits: int, passes: int, positives: int, negatives: int, said: int, area: float | None
+) -> dict[str, float | None]:
+    """Return the four scores: ``said`` rows were called positive, ``hits`` of them rightly, ``passes`` others, too."""
+    recall, specificity = _ratio(hits, positives), _ratio(passes, negatives)
+    return {
+        "accuracy": _ratio(hits + passes, positives + negatives),
+        "balanced_accuracy": None if recall is None or specificity is None else (recall + specificity) / 2,
+        "auc": area,
+        "f1": _ratio(2 * hits, said + positives),
+    }
 
 
 def gain(name: str, value: float) -> float:

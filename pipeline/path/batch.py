@@ -14,6 +14,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from pipeline.events import Event, Listener, Note, StepProgress, silent
 from pipeline.path.path import run_path
 from pipeline.path.spaces import make_space, projected
 from pipeline.runs.directory import Run, StepView
+from pipeline.runs.memory import Place
 from pipeline.spec import PathSpec
 from pipeline.working.held import ROW_BYTES, entry_bytes
 from pipeline.working.state import collect
@@ -47,7 +49,7 @@ class Problem:
 
     data: Dataset
     spec: PathSpec
-    out: Path
+    out: Place
     validation: Dataset | None = None
     references: Sequence[StepView] = ()
     name: str = ""
@@ -105,8 +107,8 @@ def smallest_c_min(engine: Engine, views: Sequence[Dataset], spec: PathSpec) -> 
 
 def _c_min(engine: Engine, data: Dataset, spec: PathSpec, memory: int | None) -> float:
     budget = projected(engine, data, spec, memory)
-    with tempfile.TemporaryDirectory(prefix="svmsieve-") as scratch:
-        state = collect(engine, data, spec, Path(scratch) if budget.scratch else None)
+    with tempfile.TemporaryDirectory(prefix="svmsieve-") if budget.scratch else nullcontext() as scratch:
+        state = collect(engine, data, spec, None if scratch is None else Path(scratch))
         space = make_space(engine, data, state, spec, budget)
         try:
             return space.c_min()

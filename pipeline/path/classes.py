@@ -37,6 +37,7 @@ from pipeline.runs.classes_writer import ClassesWriter, writing_classes
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import FOLDS, Run, StepView
 from pipeline.runs.held_out import HOLDOUT, VALIDATION
+from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import Scores
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.linear_model import trained_on
@@ -49,7 +50,7 @@ def train_classes(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    out: Path,
+    out: Place,
     validation: Dataset | None = None,
     listen: Listener = silent,
     references: Sequence[ClassesStep] = (),
@@ -65,7 +66,8 @@ def train_classes(
         model = _check_validation(data, validation, listen)
     specs = [spec, *(replace(spec, fold=(k, spec.cv), cv=0) for k in range(spec.cv))]
     splits = [split_rows(engine, data, each) for each in specs]
-    with ExitStack() as stack, MemoryMeter() as meter:
+    with ExitStack() as stack:
+        meter = None if isinstance(out, MemoryPlace) else stack.enter_context(MemoryMeter())
         writer = stack.enter_context(writing_classes(out, spec, about, versions()))
         main = ClassesPath(engine, data, spec, writer, splits[0])
         runs, grid, count = list[Run](), main.grid, len(data.classes)
@@ -87,9 +89,9 @@ def train_classes(
         for k, path in enumerate(paths):
             path.finish(runs[k * count : (k + 1) * count], validation if path is main else None, meter)
         if spec.cv:
-            folds = [open_classes(path.writer.folder) for path in paths[1:]]
+            folds = [open_classes(out / FOLDS / str(k)) for k in range(spec.cv)]
             _cross_validated(engine, data, main.writer, folds)
-    found = open_classes(Path(out).resolve())
+    found = open_classes(out if isinstance(out, MemoryPlace) else out.resolve())
     _mention_what_is_not_defined(found, listen)
     return found
 
@@ -115,7 +117,7 @@ class ClassesPath:
             for k, (view, inner) in enumerate(zip(self.views, inside, strict=True))
         ]
 
-    def finish(self, runs: Sequence[Run], validation: Dataset | None, meter: MemoryMeter) -> None:
+    def finish(self, runs: Sequence[Run], validation: Dataset | None, meter: MemoryMeter | None) -> None:
         """Score the models of every C, once all classes have them, and finish run.json."""
         self.writer.expect_whole(runs)
         if self.writer.header.is_finished:
@@ -126,7 +128,7 @@ class ClassesPath:
                 found.append(judge.scores(self._model(k, parts), self.spec.select))
             chosen = best(found, self.spec.select)
             held_out = None
-            if chosen is not None and self.spec.fold is None:
+            if chosen is not None and self.spec.fold is None and not runs[0].in_memory:
                 model = self._model(chosen, tuple(run.steps[chosen] for run in runs))
                 held_out = judge.held_out_of(model, HOLDOUT if validation is None else VALIDATION)
         scores = [each for each in found if each is not None]
@@ -136,7 +138,7 @@ class ClassesPath:
             scores=scores or None,
             best_step=chosen,
             held_out=held_out,
-            peak_memory=meter.look(),
+            peak_memory=None if meter is None else meter.look(),
             seconds=time.perf_counter() - self.begun,
         )
 
@@ -169,7 +171,7 @@ def _cross_validated(engine: Engine, data: Dataset, writer: ClassesWriter, folds
     scores = [fold.header.scores or [] for fold in folds]
     means, held_out = mean_scores(scores), None
     chosen = best(means, writer.header.spec.select)
-    if chosen is not None:
+    if chosen is not None and not folds[0].in_memory:
         models = [fold.steps[chosen] for fold in folds]
         held_out = said_of(data, models, left_out_scores(engine, data, models))
     writer.update(cv_scores=means, cv_se=standard_errors(scores), best_step=chosen, held_out=held_out)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pipeline.budget import default_budget
+from pipeline.collections.door import dataset_of
+from pipeline.collections.kinds import is_frame
 from pipeline.data.dataset import Dataset
-from pipeline.data.inputs import open_dataset, open_like
-from pipeline.engine.engine import Engine
+from pipeline.data.in_memory import ARRAYS
+from pipeline.data.inputs import open_like
+from pipeline.data.tables.asked import AS_THEY_ARE
+from pipeline.engine.engine import Engine, engine_for
 from pipeline.errors import SpecError
 from pipeline.events import Listener, silent
-from pipeline.files import local, remove_folder
+from pipeline.files import Temporary, local, remove_folder
 from pipeline.path.class_weights import settled_for_two
 from pipeline.path.classes import train_classes
 from pipeline.path.folds import cross_validate
@@ -24,17 +26,26 @@ from pipeline.path.path import run_path
 from pipeline.path.tune import tune_run
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.directory import Run, StepView, stored_spec
+from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.sizes import bytes_of
 from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 
 AnyStep = StepView | ClassesStep
 
 
-def fit_path(  # noqa: PLR0913 - all but one are keywords
-    data: Dataset | str | Path,
+def fit_path(  # noqa: PLR0913 - all but two are keywords
+    data: Any,
+    y: Any = None,
     *,
+    sample_weight: Any = None,
+    label: str | None = None,
+    positive: Any = None,
+    columns: Any = None,
+    bias: float | None = None,
+    hasher: Any = None,
+    shards: str | Path | None = None,
     out: str | Path | None = None,
-    validation: Dataset | str | Path | None = None,
+    validation: Any = None,
     reference: AnyStep | Sequence[AnyStep] | None = None,
     c_max: float = PathSpec.c_max,
     epsilon: float = PathSpec.epsilon,
@@ -60,13 +71,27 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     workers: int | None = None,
     solve_on: str = "client",
     listen: Listener = silent,
+    engine: Engine | None = None,
 ) -> Run | ClassesRun:
     """Train a certified SVM at every C of the path; where the data have several classes, one for each of them.
 
-    ``data``           a data set, or what ``open_dataset`` opens
+    ``data``           a data set, what ``open_dataset`` opens, NumPy or SciPy arrays, frames of pandas, polars or
+                       pyarrow, or a Dask array, frame or bag, which is written to shards where it is computed, and
+                       never brought here
+    ``y``              the labels, one a row, where arrays and frames do not have them
+    ``sample_weight``  the costs of these rows
+    ``label``          the column of a frame, or the key of a bag's dicts, that has the labels; by default "label"
+    ``positive``       the label that is +1, against all others
+    ``columns``        what becomes of the columns of tables and frames: "auto", "none" (numbers, as they are), a file
+                       of columns, or a data set or run to do as; by default "none" for frames of numbers only, else
+                       "auto"
+    ``bias``           the value of a constant feature; by default 1 where columns are encoded, else none
+    ``hasher``         makes rows of a bag's dicts (scikit-learn's FeatureHasher); ``dataset_of`` has more of these
+    ``shards``         the shard directory that a Dask collection becomes, where all workers see it; without it the
+                       shards live as long as the result
     ``out``            the run directory; a run there that was interrupted is continued. Without it the models live as
                        long as the result or any of its steps
-    ``validation``     data to score every model on
+    ``validation``     data to score every model on; arrays as (x, y)
     ``reference``      a step or several, of any runs, trained on these data or on others: a step starts from the one
                        before, or from one of these if its C is nearer
     ``c_max``          where the path ends
@@ -95,10 +120,11 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
     ``solve_on``       on a cluster the solver runs here ("client"), or on one of the workers ("worker"); the models are
                        the same, to the bit
     ``listen``         is told what happens: progress, notes, finished steps (``pipeline.events``)
+    ``engine``         runs the passes instead of a new one; it stays open
     """
     here = None if out is None else local(out)
-    source = data if isinstance(data, Dataset) else open_dataset(data)
-    judge = validation if isinstance(validation, Dataset) or validation is None else open_like(validation, source)
+    given = {"y": y, "sample_weight": sample_weight, "label": label, "hasher": hasher, "out": shards}
+    reading = {"positive": positive, "columns": columns, "bias": bias}
     budget = budget_for(here) if memory is None else bytes_of(memory)
     references = (reference,) if isinstance(reference, StepView | ClassesStep) else tuple(reference or ())
     shape = asked_kernel(kernel, gamma, references)
@@ -123,14 +149,24 @@ def fit_path(  # noqa: PLR0913 - all but one are keywords
         seed=seed,
         **shape.provisional,
     )
-    with Engine(scheduler, workers, solve_on) as engine:
-        settled = shape.settled(spec, engine, source)
-        return _kept(here, lambda folder: train_run(engine, source, settled, folder, judge, listen, references))
+    with engine_for(engine, scheduler, workers, solve_on) as made:
+        source = dataset_of(data, **given, **reading, engine=made, listen=listen)
+        judge = None if validation is None else _judge(validation, source, made)
+        settled = shape.settled(spec, made, source)
+        return kept(here, source, lambda out: train_run(made, source, settled, out, judge, listen, references))
 
 
-def tune(  # noqa: PLR0913 - all but one are keywords
-    data: Dataset | str | Path,
+def tune(  # noqa: PLR0913 - all but two are keywords
+    data: Any,
+    y: Any = None,
     *,
+    sample_weight: Any = None,
+    label: str | None = None,
+    positive: Any = None,
+    columns: Any = None,
+    bias: float | None = None,
+    hasher: Any = None,
+    shards: str | Path | None = None,
     out: str | Path | None = None,
     cv: int = 5,
     holdout: float = 0.0,
@@ -153,10 +189,11 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     workers: int | None = None,
     solve_on: str = "client",
     listen: Listener = silent,
+    engine: Engine | None = None,
 ) -> Run | ClassesRun:
     """Find the C that predicts best, and train a certified SVM at it on all rows.
 
-    ``data``           a data set, or what ``open_dataset`` opens
+    ``data``           a data set, a path, arrays, frames or a Dask collection, with ``y`` and more as in ``fit_path``
     ``out``            the run directory; one that was interrupted goes on. Without it the model lives as the run does
     ``cv``             in how many folds every C is scored: stratified, by what is in the rows, the same tomorrow
     ``holdout``        score on this share of the rows instead, once
@@ -173,7 +210,8 @@ def tune(  # noqa: PLR0913 - all but one are keywords
     ``cv_c``, ``cv_scores``, ``cv_se``, ``c_best``, ``c_1se``, ``calibration``.
     """
     here = None if out is None else local(out)
-    source = data if isinstance(data, Dataset) else open_dataset(data)
+    given = {"y": y, "sample_weight": sample_weight, "label": label, "hasher": hasher, "out": shards}
+    reading = {"positive": positive, "columns": columns, "bias": bias}
     listed = [gamma] if gamma is None or isinstance(gamma, str | float | int) else list(gamma)
     shapes = [asked_kernel(kernel, each, ()) for each in listed]
     spec = PathSpec(
@@ -192,31 +230,47 @@ def tune(  # noqa: PLR0913 - all but one are keywords
         seed=seed,
         **shapes[0].provisional,
     )
-    with Engine(scheduler, workers, solve_on) as engine:
-        specs = [shape.settled(spec, engine, source) for shape in shapes]
-        return _kept(here, lambda folder: tune_run(engine, source, specs, folder, listen, select, calibration, c_max))
+    with engine_for(engine, scheduler, workers, solve_on) as made:
+        source = dataset_of(data, **given, **reading, engine=made, listen=listen)
+        specs = [shape.settled(spec, made, source) for shape in shapes]
+        return kept(here, source, lambda out: tune_run(made, source, specs, out, listen, select, calibration, c_max))
 
 
-def _kept(out: Path | None, train: Callable[[Path], Run | ClassesRun]) -> Run | ClassesRun:
-    """Train into ``out``; without one into a folder that lives as long as any step of the run."""
+def _judge(validation: Any, source: Dataset, engine: Engine) -> Dataset:
+    """Return validation data, read as the others were; a data set stays as it is, arrays come with their labels."""
+    if isinstance(validation, Dataset):
+        return validation
+    if isinstance(validation, str | Path):
+        return open_like(validation, source)
+    x, y = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
+    positive = source.labels.positive[0] if source.labels.one_against_rest else None
+    columns = AS_THEY_ARE if source.encoding is None and is_frame(x) else source.encoding
+    return dataset_of(x, y, positive=positive, columns=columns, bias=source.bias, engine=engine)
+
+
+def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | ClassesRun]) -> Run | ClassesRun:
+    """Train into ``out``; without one, arrays in memory, files into a folder that lives as long as any step."""
     if out is not None:
-        return train(out)
+        run = train(out)
+        return run if data.keeper is None else run.kept_by(data.keeper)
+    if data.kind == ARRAYS:
+        return train(MemoryPlace()).kept_by(_Arrays(data))
     folder = Path(tempfile.mkdtemp(prefix="svmsieve-"))
     try:
         run = train(folder)
     except BaseException:
         remove_folder(folder)
         raise
-    return run.kept_by(_Temporary(folder))
+    return run.kept_by((Temporary(folder), data.keeper))
 
 
-class _Temporary:
-    """Removes a folder once nobody holds this any more; a copy of a step holds the same, one from a pickle nothing."""
+class _Arrays:
+    """The rows that a run in memory was trained on, which a kernel's model is made of; one from a pickle has none."""
 
-    def __init__(self, folder: Path) -> None:
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+    def __init__(self, data: Dataset) -> None:
+        self.data = data
 
-    def __deepcopy__(self, known: dict[int, Any]) -> _Temporary:
+    def __deepcopy__(self, known: dict[int, Any]) -> _Arrays:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -227,7 +281,7 @@ def train_run(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    out: Path,
+    out: Place,
     validation: Dataset | None = None,
     listen: Listener = silent,
     references: Sequence[AnyStep] = (),
@@ -242,7 +296,7 @@ def train_two(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    out: Path,
+    out: Place,
     validation: Dataset | None = None,
     listen: Listener = silent,
     references: Sequence[AnyStep] = (),

@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -25,15 +24,15 @@ from pipeline.data.shards.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, RunError
 from pipeline.events import Listener, Note
-from pipeline.files import write_json
 from pipeline.maths.eps_grid import check_grid
 from pipeline.maths.score import best, mean_scores
 from pipeline.path.batch import Problem, run_together
 from pipeline.path.left_out import left_out_scores, said_of
 from pipeline.path.path import begin_path, run_path, versions
-from pipeline.runs.directory import FOLDS, HEADER, Run, StepView, open_path
+from pipeline.runs.directory import FOLDS, Run, StepView
+from pipeline.runs.memory import Place
 from pipeline.runs.records import Scores
-from pipeline.runs.writer import alone_in, changed_versions
+from pipeline.runs.writer import changed_versions, rewritten
 from pipeline.spec import PathSpec
 from pipeline.working.split import Split, split_keys, split_of
 
@@ -102,7 +101,7 @@ def cross_validate(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    out: Path,
+    out: Place,
     validation: Dataset | None,
     listen: Listener,
     references: Sequence[StepView],
@@ -128,7 +127,7 @@ def cross_validate(
     return _scored(engine, data, run, folds, listen)
 
 
-def _problems(data: Dataset, spec: PathSpec, out: Path, grid: Sequence[float] | None) -> list[Problem]:
+def _problems(data: Dataset, spec: PathSpec, out: Place, grid: Sequence[float] | None) -> list[Problem]:
     """Return the paths of the folds, at these C if they are known."""
     same = replace(spec, grid=None if grid is None else tuple(grid), grid_in_c_min=False, cv=0)
     folds = [(k, replace(same, fold=(k, spec.cv)), f"fold {k + 1} of {spec.cv}") for k in range(spec.cv)]
@@ -150,13 +149,10 @@ def _scored(engine: Engine, data: Dataset, run: Run, folds: Sequence[Run], liste
     means = mean_scores(found)
     _mention_what_is_not_defined(found, run.spec.select, listen)
     number, held_out = best(means, run.spec.select), None
-    if number is not None:
+    if number is not None and not run.in_memory:
         models = [fold.steps[number] for fold in folds]
         held_out = said_of(data, models, left_out_scores(engine, data, models))
-    header = run.header.changed(cv_scores=means, best_step=number, held_out=held_out)
-    with alone_in(run.path):
-        write_json(run.path / HEADER, header.to_json())
-    return open_path(run.path)
+    return rewritten(run, run.header.changed(cv_scores=means, best_step=number, held_out=held_out))
 
 
 def _mention_what_is_not_defined(found: list[list[Scores]], select: str, listen: Listener) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from pipeline.data.dataset import Dataset
 from pipeline.maths.score import scores
 from pipeline.path.space import Point, Space
+from pipeline.runs.contract import KeptModel
 from pipeline.runs.held_out import HOLDOUT, VALIDATION, held_out_of
-from pipeline.runs.model_file import StoredModel
 from pipeline.runs.records import Scores
 
 
@@ -31,7 +31,7 @@ class Judge:
             return scores(self.space.margins_on(point.pair, point.c, self.validation), self.labels, self.select)
         return scores(point.margins[self.held_out], self.labels, self.select) if self.held_out.size else None
 
-    def held_out_of(self, model: StoredModel) -> dict[str, Any] | None:
+    def held_out_of(self, model: KeptModel) -> dict[str, Any] | None:
         """Return what run.json says of the scores of a step of this run, whose margins are computed again.
 
         That is one pass a run; the margins of the best step so far would be one more array, and gone with a kill.

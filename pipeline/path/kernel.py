@@ -24,10 +24,9 @@ from pipeline.path.kernel_certify import KernelCertifier, KernelPair, KernelPoin
 from pipeline.path.lazy import LazyCertifier
 from pipeline.path.reference import carry_over, follow_costs
 from pipeline.path.space import Timer
+from pipeline.runs.contract import KeptModel, StepWriter
 from pipeline.runs.directory import StepView
-from pipeline.runs.model_file import StoredModel
 from pipeline.runs.records import StepRecord
-from pipeline.runs.writer import RunWriter
 from pipeline.scoring.kernel_model import kernel_margins
 from pipeline.solve.gram import gram_solver_named
 from pipeline.solve.gram.problem import GramProblem, GramSolution
@@ -130,7 +129,7 @@ class KernelSpace:
             f[part] = point.margins[part] * rho
         return KernelPair(alpha, old.near, f)
 
-    def stored(self, model: StoredModel, drift: float) -> KernelPair:
+    def stored(self, model: KeptModel, drift: float) -> KernelPair:
         """Return the pair that a step of this run has written."""
         del drift
         alpha = self.state.empty()
@@ -221,7 +220,7 @@ class KernelSpace:
         del chosen
         return self.gram.rows.size
 
-    def margins_again(self, model: StoredModel) -> np.ndarray:
+    def margins_again(self, model: KeptModel) -> np.ndarray:
         """Return the margins of a step of this run, with the bits they had."""
         return self.certifier.point(model.c, self.stored(model, 0.0)).margins
 
@@ -232,7 +231,7 @@ class KernelSpace:
         rows = gather(self.engine, self.data, support, self.state.lengths, self.state.wide)
         return kernel_margins(self.engine, self.data, rows, pair.alpha[support], self.kernel, other)
 
-    def write(self, writer: RunWriter, facts: StepRecord, point: KernelPoint) -> StepRecord:
+    def write(self, writer: StepWriter, facts: StepRecord, point: KernelPoint) -> StepRecord:
         """Write a finished step with its model; return its line."""
         made = self.passes.values + self.gram.values
         facts, self._counted = replace(facts, kernel_values=made - self._counted), made

@@ -18,10 +18,9 @@ from pipeline.passes.sums import row_sum
 from pipeline.path.certify import Certifier, LinearPoint
 from pipeline.path.reference import carried_pair
 from pipeline.path.space import Timer
+from pipeline.runs.contract import KeptModel, StepWriter
 from pipeline.runs.directory import StepView
-from pipeline.runs.model_file import StoredModel
 from pipeline.runs.records import StepRecord
-from pipeline.runs.writer import RunWriter
 from pipeline.scoring.linear_model import trained_on
 from pipeline.solve import solver_named
 from pipeline.spec import PathSpec
@@ -94,7 +93,7 @@ class LinearSpace:
         drift = old.drift * rho + 4 * UNIT * rho * (size + float(point.reference.sums.reach))
         return LinearPair(alpha, w_alpha, w_alpha, drift)
 
-    def stored(self, model: StoredModel, drift: float) -> LinearPair:
+    def stored(self, model: KeptModel, drift: float) -> LinearPair:
         """Return the pair that a step of this run has written, with the bits that it had."""
         alpha, w, apart = self.state.empty(), model.w(), model.w_alpha()
         model.alpha(alpha)
@@ -129,7 +128,7 @@ class LinearSpace:
         """Return how many of some rows the last round solved for: all, at once or in blocks."""
         return int(np.count_nonzero(chosen))
 
-    def margins_again(self, model: StoredModel) -> np.ndarray:
+    def margins_again(self, model: KeptModel) -> np.ndarray:
         """Return the margins of a step of this run, with the bits they had.
 
         Rows are summed up in another order when they are multiplied by several vectors at once, as they were then if w
@@ -147,7 +146,7 @@ class LinearSpace:
         products(self.engine, other, [model.weights_on(other)], [f])
         return f
 
-    def write(self, writer: RunWriter, facts: StepRecord, point: LinearPoint) -> StepRecord:
+    def write(self, writer: StepWriter, facts: StepRecord, point: LinearPoint) -> StepRecord:
         """Write a finished step with its model; return its line."""
         pair = point.pair
         apart = None if pair.w_alpha is pair.w else pair.w_alpha

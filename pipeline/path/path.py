@@ -12,8 +12,10 @@ import math
 import platform
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -35,28 +37,32 @@ from pipeline.path.space import Point, Space
 from pipeline.path.spaces import make_space, projected
 from pipeline.path.starts import Starts
 from pipeline.path.step import Start, Step, Stepper
+from pipeline.runs.contract import StepWriter
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import Run, StepView, open_path
+from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import RunHeader, Scores, StepRecord
-from pipeline.runs.writer import RunWriter, writing
+from pipeline.runs.writer import writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import seen_by
 from pipeline.spec import PathSpec
 from pipeline.working.state import RowState, collect
+
+version = cache(metadata.version)  # looked up once in a process: 4 ms a package
 
 
 def run_path(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    out: str | Path,
+    out: str | Place,
     validation: Dataset | None = None,
     listen: Listener = silent,
     references: Sequence[StepView] = (),
     memory: int | None = None,
     inner: bool = False,
 ) -> Run:
-    """Train along the path into the run directory ``out``, or continue what is there.
+    """Train along the path into the run directory ``out``, or continue what is there; or in memory.
 
     A step starts from the step before it, or from that of ``references`` (steps of any run) whose C is nearer; the
     first one, without references, from C_min. ``memory`` is this run's part of ``spec.memory`` if others run beside it.
@@ -67,13 +73,15 @@ def run_path(
     data.expect_two_classes("a path")
     if validation is not None:
         validation.expect_two_classes("a run of two classes")
-        trained_on(data, Path(out), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
+        trained_on(data, Path(str(out)), 0.0, np.zeros(data.n_features)).weights_on(validation, listen)
     with writing(out, spec, about, versions()) as writer:
         if writer.header.is_finished:
             Agreement(engine, spec).again(writer.steps, ended=True)
         else:
-            with MemoryMeter() as meter, one_thread():
-                PathRun(engine, data, spec, validation, writer, projection, listen, references).run(meter, inner)
+            in_memory = isinstance(out, MemoryPlace)
+            with nullcontext() if in_memory else MemoryMeter() as meter, one_thread():
+                run = PathRun(engine, data, spec, validation, writer, projection, listen, references)
+                run.run(meter, inner or in_memory)
     return open_path(out)
 
 
@@ -81,7 +89,7 @@ def begin_path(
     engine: Engine,
     data: Dataset,
     spec: PathSpec,
-    out: str | Path,
+    out: str | Place,
     validation: Dataset | None,
     references: Sequence[StepView],
 ) -> RunHeader:
@@ -114,7 +122,7 @@ class PathRun:
         data: Dataset,
         spec: PathSpec,
         validation: Dataset | None,
-        writer: RunWriter,
+        writer: StepWriter,
         projection: Budget,
         listen: Listener,
         references: Sequence[StepView],
@@ -137,8 +145,8 @@ class PathRun:
         self._set_up(state, trained)
         return trained
 
-    def run(self, meter: MemoryMeter, inner: bool = False) -> None:
-        """Go along the path and finish run.json."""
+    def run(self, meter: MemoryMeter | None, inner: bool = False) -> None:
+        """Go along the path and finish run.json; without a meter nobody asks for the memory that it took."""
         self._mention_rows_seen(self._collect(inner))
         try:
             self._walk()
@@ -153,7 +161,7 @@ class PathRun:
             best_step=chosen,
             held_out=held_out,
             **({"stopped": "patience"} if self.agreement.peaked else {}),
-            peak_memory=meter.look(),
+            peak_memory=None if meter is None else meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,
         )
 
@@ -177,7 +185,8 @@ class PathRun:
         anywhere = self.space.starts_anywhere and spec.grid is not None and not spec.grid_in_c_min
         if self.writer.header.class_weights is None:  # nor is C_min known: both are written at once
             found = math.inf if anywhere else self.space.c_min()
-            kept = {} if trained is None else {"sketch": vars(self.writer.keep(trained))}
+            record = None if trained is None else self.writer.keep(trained)
+            kept = {} if record is None else {"sketch": vars(record)}
             known = found if math.isfinite(found) else None
             self.writer.update(c_min=known, class_weights=state.class_weights, **kept)
         elif trained is not None and self.writer.header.sketch is not None:

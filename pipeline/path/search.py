@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pipeline.data.dataset import Dataset
@@ -23,6 +22,7 @@ from pipeline.path.curve import Curve, coarse_grid, fine_grid
 from pipeline.path.path import run_path
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import Run, stored_spec
+from pipeline.runs.memory import Place
 from pipeline.spec import PathSpec
 
 FIRST = 10.0  # times C_min, where all rows but a few are at their bound
@@ -33,7 +33,7 @@ AT_A_TIME = 3  # of the coarse C, where several classes are trained before they 
 class Search:
     """Trains folds, or one run with a hold-out, at C that are worth a try."""
 
-    def __init__(self, engine: Engine, data: Dataset, spec: PathSpec, folder: Path, listen: Listener) -> None:
+    def __init__(self, engine: Engine, data: Dataset, spec: PathSpec, folder: Place, listen: Listener) -> None:
         self.engine, self.data, self.spec, self.folder, self.listen = engine, data, spec, folder, listen
         self.folds: list[list[Run | ClassesRun]] = [[] for _ in range(spec.cv or 1)]
 
@@ -93,16 +93,16 @@ class Search:
         same = replace(self.spec, grid=tuple(grid), grid_in_c_min=False, cv=0, patience=patience)
         count, places = self.spec.cv, [self.folder / stage / str(k) for k in range(len(self.folds))]
         specs = [replace(same, fold=(k, count)) if count else same for k in range(len(self.folds))]
-        near = [_near([step for run in fold for step in run.steps], grid) for fold in self.folds]
+        starts = [near([step for run in fold for step in run.steps], grid) for fold in self.folds]
         found: Sequence[Run | ClassesRun]
         if self.data.classes:
-            each = zip(specs, places, near, strict=True)
+            each = zip(specs, places, starts, strict=True)
             found = [train_any(self.engine, self.data, spec, place, self.listen, steps) for spec, place, steps in each]
         else:
             names = [f"fold {k + 1} of {count}" if count else "" for k in range(len(self.folds))]
             problems = [
                 Problem(self.data, spec, place, None, steps, name, inner=True)
-                for spec, place, steps, name in zip(specs, places, near, names, strict=True)
+                for spec, place, steps, name in zip(specs, places, starts, names, strict=True)
             ]
             found = run_together(self.engine, problems, self.listen)
         for fold, run in zip(self.folds, found, strict=True):
@@ -122,7 +122,7 @@ def first_c(engine: Engine, data: Dataset, spec: PathSpec) -> float:
 
 
 def train_any(
-    engine: Engine, data: Dataset, spec: PathSpec, out: Path, listen: Listener, near: Sequence[Any]
+    engine: Engine, data: Dataset, spec: PathSpec, out: Place, listen: Listener, near: Sequence[Any]
 ) -> Run | ClassesRun:
     """Train two classes, or several, from models that are near."""
     train: Any = train_classes if data.classes else run_path
@@ -130,7 +130,7 @@ def train_any(
     return found
 
 
-def _near(steps: Sequence[Any], grid: Sequence[float]) -> list[Any]:
+def near(steps: Sequence[Any], grid: Sequence[float]) -> list[Any]:
     """Return the steps whose C are next to those of a grid, on either side."""
     below, above = [step for step in steps if step.c < grid[0]], [step for step in steps if step.c > grid[-1]]
     between = [step for step in steps if grid[0] <= step.c <= grid[-1]]

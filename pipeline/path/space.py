@@ -17,10 +17,9 @@ import numpy as np
 from pipeline.data.dataset import Dataset
 from pipeline.maths.certificate import Certificate
 from pipeline.maths.eps_grid import Reach
+from pipeline.runs.contract import KeptModel, StepWriter
 from pipeline.runs.directory import StepView
-from pipeline.runs.model_file import StoredModel
 from pipeline.runs.records import StepRecord
-from pipeline.runs.writer import RunWriter
 from pipeline.spec import PathSpec
 from pipeline.working.state import RowState
 
@@ -100,7 +99,7 @@ class Space(Protocol):
         """Bring a point's pair to C by the better of two feasible ways: scaled with C, or as it is."""
         ...
 
-    def stored(self, model: StoredModel, drift: float) -> Any:
+    def stored(self, model: KeptModel, drift: float) -> Any:
         """Return the pair that a step of this run has written, with the bits that it had."""
         ...
 
@@ -124,7 +123,7 @@ class Space(Protocol):
         """Return how many of some rows the last round solved for."""
         ...
 
-    def margins_again(self, model: StoredModel) -> np.ndarray:
+    def margins_again(self, model: KeptModel) -> np.ndarray:
         """Return the margins of a step of this run, with the bits they had."""
         ...
 
@@ -132,7 +131,7 @@ class Space(Protocol):
         """Return the margins of the rows of another data set."""
         ...
 
-    def write(self, writer: RunWriter, facts: StepRecord, point: Any) -> StepRecord:
+    def write(self, writer: StepWriter, facts: StepRecord, point: Any) -> StepRecord:
         """Write a finished step with its model; return its line."""
         ...
 

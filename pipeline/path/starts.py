@@ -14,15 +14,15 @@ from pipeline.events import Listener, Note
 from pipeline.maths.working_set import Outlook
 from pipeline.path.space import Space
 from pipeline.path.step import Start, Step
+from pipeline.runs.contract import StepWriter
 from pipeline.runs.directory import StepView
-from pipeline.runs.writer import RunWriter
 from pipeline.spec import PathSpec
 
 
 class Starts:
     """The starts of a run's steps."""
 
-    def __init__(self, space: Space, writer: RunWriter, spec: PathSpec, references: Sequence[StepView]) -> None:
+    def __init__(self, space: Space, writer: StepWriter, spec: PathSpec, references: Sequence[StepView]) -> None:
         self.space, self.writer, self.spec, self.references = space, writer, spec, references
 
     def at(self, c: float, last: Step | None) -> Start | None:

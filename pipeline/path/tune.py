@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,16 +24,17 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Event, Listener, StepProgress, silent
-from pipeline.files import write_json
 from pipeline.maths.calibration import Calibration, fit_calibration
 from pipeline.path.class_weights import settled_for_two
 from pipeline.path.curve import AROUND, Curve
 from pipeline.path.folds import check_folds
 from pipeline.path.left_out import LeftOut, left_out_scores, said_of
 from pipeline.path.search import Search, train_any
-from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import HEADER, SEARCH, Run, open_run
-from pipeline.runs.writer import alone_in
+from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.classes_writer import rewritten_classes
+from pipeline.runs.directory import SEARCH, Run, StepView
+from pipeline.runs.memory import Place
+from pipeline.runs.writer import rewritten
 from pipeline.spec import PathSpec
 
 CHOICES = ("best", "1se")
@@ -44,7 +44,7 @@ def tune_run(
     engine: Engine,
     data: Dataset,
     specs: Sequence[PathSpec],
-    out: Path,
+    out: Place,
     listen: Listener = silent,
     choose: str = "best",
     calibration: str | None = "sigmoid",
@@ -55,6 +55,20 @@ def tune_run(
     Of several specs, which differ in gamma, the one with the best score counts. With a grid all of its C are tried, and
     no others.
     """
+    return tuned(engine, data, specs, out, listen, choose, calibration, c_max)[0]
+
+
+def tuned(
+    engine: Engine,
+    data: Dataset,
+    specs: Sequence[PathSpec],
+    out: Place,
+    listen: Listener,
+    choose: str,
+    calibration: str | None,
+    c_max: float | None,
+) -> tuple[Run | ClassesRun, list[list[Run | ClassesRun]]]:
+    """Do what ``tune_run`` does; return the run, and the runs of each fold."""
     if not data.classes:
         specs = [settled_for_two(data, each) for each in specs]
     first = specs[0]
@@ -78,34 +92,45 @@ def tune_run(
     final = replace(spec, grid=(chosen,), grid_in_c_min=False, cv=0, holdout=0.0, patience=0)
     run = train_any(engine, data, final, out, told.last, models[:1])
     if run.header.cv_c is not None and (calibration is None or run.header.calibration is not None):
-        return run
+        return run, folds
+    if calibration is None and run.in_memory:
+        return _told(run, curve, None, None), folds
     left_out = left_out_scores(engine, data, models)
-    calibrated = _calibrated(data, left_out, chosen, calibration)
-    return _told(run, curve, calibrated, said_of(data, models, left_out))
+    return _told(run, curve, _fitted(data, left_out, chosen, calibration), said_of(data, models, left_out)), folds
 
 
 def _told(run: Run | ClassesRun, curve: Curve, calibration: Any, held_out: Any) -> Run | ClassesRun:
     """Write what was found into run.json."""
+    told = as_json(calibration)
+    found = {"cv_c": list(curve.cs), "cv_scores": curve.means, "cv_se": curve.errors, "calibration": told}
+    found |= {"c_best": curve.c_best, "c_1se": curve.c_1se, "held_out": held_out}
+    return told_of(run, **found)
+
+
+def told_of(run: Run | ClassesRun, **items: Any) -> Run | ClassesRun:
+    """Return a finished run of which something else is said now, and say so in run.json."""
+    if isinstance(run, Run):
+        return rewritten(run, run.header.changed(**items))
+    return rewritten_classes(run, run.header.changed(**items))
+
+
+def as_json(calibration: Any) -> Any:
+    """Return what run.json says of a calibration, or of those of several classes."""
     several = isinstance(calibration, tuple)
-    told = [each.to_json() for each in calibration] if several else calibration and calibration.to_json()
-    header = run.header.changed(
-        cv_c=list(curve.cs),
-        cv_scores=curve.means,
-        cv_se=curve.errors,
-        c_best=curve.c_best,
-        c_1se=curve.c_1se,
-        calibration=told,
-        held_out=held_out,
-    )
-    with alone_in(run.path):
-        write_json(run.path / HEADER, header.to_json())
-    return open_run(run.path)
+    return [each.to_json() for each in calibration] if several else calibration and calibration.to_json()
 
 
-def _calibrated(
-    data: Dataset, left_out: LeftOut, c: float, kind: str | None
+def calibrated(
+    engine: Engine, data: Dataset, models: Sequence[StepView | ClassesStep], kind: str | None
 ) -> Calibration | tuple[Calibration, ...] | None:
     """Fit probabilities, of every class, to the scores that each fold's model gives the rows it was not trained on."""
+    return None if kind is None else _fitted(data, left_out_scores(engine, data, models), models[0].c, kind)
+
+
+def _fitted(
+    data: Dataset, left_out: LeftOut, c: float, kind: str | None
+) -> Calibration | tuple[Calibration, ...] | None:
+    """Fit probabilities, of every class, to scores of rows left out of training."""
     if kind is None:
         return None
     scores, labels = left_out

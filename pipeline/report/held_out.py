@@ -83,7 +83,7 @@ def confusion_of(found: ScoreHistogram) -> np.ndarray:
 
 
 def bars(found: ScoreHistogram, count: int = BARS) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return bars of equal width for a picture: their edges, and rows of either class; rows are spread over their bin."""
+    """Return bars of equal width for a picture: their edges, and rows of either class, spread over their bin."""
     span = found.edges[-1] - found.edges[0] or 1.0
     inner = np.concatenate([[found.edges[0] - span / count], found.edges, [found.edges[-1] + span / count]])
     at = np.linspace(inner[0], inner[-1], count + 1)

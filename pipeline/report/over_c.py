@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.runs.classes import ClassesRun
+from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.directory import Run, StepView
 
 PHASES = ("screen", "gather", "solve", "certify")
@@ -46,7 +46,7 @@ class OverC:
 
 def over_c(run: Run | ClassesRun) -> OverC:
     """Collect the numbers of the finished steps."""
-    steps = [step.parts for step in run.steps] if isinstance(run, ClassesRun) else [(step,) for step in run.steps]
+    steps: list[tuple[StepView, ...]] = [step.parts if isinstance(step, ClassesStep) else (step,) for step in run.steps]
 
     def total(name: str) -> np.ndarray:
         return np.array([sum(getattr(part, name) for part in parts) for parts in steps], float)

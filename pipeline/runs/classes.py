@@ -16,13 +16,18 @@ from typing import Any, Self
 
 import numpy as np
 
+from pipeline.data.reading.labels import label_text
+from pipeline.data.reading.layout import listed
 from pipeline.errors import RunError
+from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import SEAL, foundation, link
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, PARTS, Run, RunOf, StepView, open_path, read_item
 from pipeline.runs.held_out import ClassesHeldOut
+from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import CLASSES_FORMAT, CLASSES_READABLE, Header, Scores
+from pipeline.runs.weights import TopWeights, check_linear, top_weights
 from pipeline.spec import PathSpec
 
 
@@ -122,19 +127,34 @@ class ClassesStep:
         return f"<step {self.step}: C = {self.c:g}, {len(self.parts)} classes, relative gap {self.relative_gap:.1e}>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClassesRun(RunOf[ClassesStep]):
-    """The run directory of several classes; while it is not finished, a step is there once all classes have it."""
+    """The run directory of several classes; while it is not finished, a step is there once all classes have it.
+
+    One that is kept in memory has no directory, and ``path`` says so.
+    """
 
     path: Path
     header: ClassesHeader
     steps: list[ClassesStep]
     runs: tuple[Run, ...]
+    in_memory: bool = False
 
     @property
     def classes(self) -> tuple[str, ...]:
         """The names of the classes; the k-th is that of ``runs[k]``."""
         return self.header.data.classes
+
+    def weights(
+        self, top: int = 20, c: float | None = None, only: str | None = None, listen: Listener = silent
+    ) -> dict[str, TopWeights]:
+        """Return the largest weights by name, of every class or of ``only`` one, each against the rest."""
+        check_linear(self.spec.kernel, self.path)
+        if only is not None and label_text(only) not in self.classes:
+            raise RunError(f"{self.path}: has no class {only}; there are {listed(list(self.classes))}")
+        wanted = self.classes if only is None else (label_text(only),)
+        parts = zip(self.classes, self.at(c, listen).parts, strict=True)
+        return {name: top_weights(part, top) for name, part in parts if name in wanted}
 
     def kept_by(self, home: object) -> Self:
         """Return it with steps that keep a temporary folder's owner alive."""
@@ -142,8 +162,11 @@ class ClassesRun(RunOf[ClassesStep]):
         return replace(self, runs=runs, steps=_steps(self.header, runs, self.path))
 
 
-def open_classes(folder: Path) -> ClassesRun:
+def open_classes(folder: Place) -> ClassesRun:
     """Read the run directory of several classes; what is not one is an error of one line."""
+    if isinstance(folder, MemoryPlace):
+        kept = tuple(open_path(folder / PARTS / str(k)) for k in range(len(folder.header.data.classes)))
+        return ClassesRun(folder.path, folder.header, _steps(folder.header, kept, folder.path), kept, True)
     item = read_item(folder)
     if item["format"] != CLASSES_FORMAT:
         raise RunError(f"{folder}: is a run of two classes, and one of several is needed")

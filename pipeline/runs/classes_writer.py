@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import RunError
 from pipeline.files import remove_folder, write_json
-from pipeline.runs.classes import ClassesHeader, chain_of
+from pipeline.runs.classes import ClassesHeader, ClassesRun, chain_of, open_classes
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, PARTS, SCRATCH, Run, io_errors, read_item
+from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import CLASSES_FORMAT
 from pipeline.runs.writer import alone_in, expect_same, make
 from pipeline.spec import PathSpec
@@ -20,18 +22,24 @@ from pipeline.spec import PathSpec
 class ClassesWriter:
     """Changes the run.json of several classes; their own runs are written by others."""
 
-    def __init__(self, folder: Path, header: ClassesHeader) -> None:
-        self.folder, self.header = folder, header
+    def __init__(self, place: Place, header: ClassesHeader) -> None:
+        self.place, self.header = place, header
+        self.folder = place.path if isinstance(place, MemoryPlace) else place
+        if isinstance(place, MemoryPlace):
+            place.header = header
 
-    def part(self, k: int) -> Path:
+    def part(self, k: int) -> Place:
         """Return the run directory of a class."""
-        return self.folder / PARTS / str(k)
+        return self.place / PARTS / str(k)
 
     def update(self, **items: Any) -> None:
         """Change run.json, if that changes it."""
         header = self.header.changed(**items)
         if header != self.header:
             self.header = header
+            if isinstance(self.place, MemoryPlace):
+                self.place.header = header
+                return
             write_json(self.folder / HEADER, header.to_json())
 
     def expect_whole(self, runs: Sequence[Run]) -> None:
@@ -56,9 +64,12 @@ class ClassesWriter:
 
 @contextmanager
 def writing_classes(
-    path: str | Path, spec: PathSpec, data: DataRecord, versions: dict[str, str]
+    path: str | Place, spec: PathSpec, data: DataRecord, versions: dict[str, str]
 ) -> Iterator[ClassesWriter]:
     """Open the run directory of several classes, new or to be continued, for the only writer."""
+    if isinstance(path, MemoryPlace):
+        yield ClassesWriter(path, path.header or ClassesHeader.begun(spec, data, versions))
+        return
     folder = Path(path).resolve()
     with io_errors(folder):
         make(folder)
@@ -84,3 +95,13 @@ def _header(folder: Path, spec: PathSpec, data: DataRecord, versions: dict[str, 
     header = ClassesHeader.from_json(item)
     expect_same(folder, header, spec, data, versions)
     return header
+
+
+def rewritten_classes(run: ClassesRun, header: ClassesHeader) -> ClassesRun:
+    """Return a finished run of several classes of which something else is said now, and say so in run.json."""
+    if run.in_memory:
+        return replace(run, header=header, steps=[replace(step, header=header) for step in run.steps])
+    if header != run.header:
+        with alone_in(run.path):
+            write_json(run.path / HEADER, header.to_json())
+    return open_classes(run.path)

@@ -26,7 +26,9 @@ from pipeline.events import Listener, Note, silent
 from pipeline.files import one_line
 from pipeline.maths.score import best
 from pipeline.runs.checks import check_classes, check_header, check_place, check_step, read_json
+from pipeline.runs.contract import KeptModel
 from pipeline.runs.data_record import DataRecord
+from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.model_file import StoredModel
 from pipeline.runs.records import (
     CLASSES_FORMAT,
@@ -38,10 +40,12 @@ from pipeline.runs.records import (
     StepRecord,
     step_fields,
 )
+from pipeline.runs.tables import frame_of, html_of
 from pipeline.spec import PathSpec
 
 if TYPE_CHECKING:
     from pipeline.runs.classes import ClassesRun
+    from pipeline.runs.weights import TopWeights
 
 HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 FOLDS, SEARCH = "folds", "search"  # runs of a cross-validation, numbered; runs that a C was chosen by
@@ -54,7 +58,7 @@ MOST_C_SHOWN = 8
 class StepView(StepRecord):
     """A finished step: its record, and its model on disk."""
 
-    model: StoredModel
+    model: KeptModel
     """The model file; what is in it is read when it is asked for."""
     header: RunHeader
     """What run.json says of the run."""
@@ -207,6 +211,23 @@ class RunOf(Generic[S]):
         listen(Note(f"{self.path}: no step has C = {c!r}; the one before it has {below[-1].c:.6g}"))
         return below[-1]
 
+    def to_frame(self) -> Any:
+        """Return a pandas frame, a row a step: C, certificate, scores, rows, and what the step took.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            Indexed by ``step``. pandas is imported here; MissingError says how to install it.
+        """
+        return frame_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
+    def __repr__(self) -> str:
+        steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
+        return f"<run {self.path}: {steps}{', C = ' + self._all_c() if self.steps else ''}>"
+
     def _all_c(self) -> str:
         """List the C there are, in a few words."""
         texts = [f"{step.c:.6g}" for step in self.steps]
@@ -223,13 +244,21 @@ class RunOf(Generic[S]):
             raise RunError(f"{self.path}: has {count} steps of {said}; run the same svmsieve path again")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run(RunOf[StepView]):
-    """The run directory of one path."""
+    """The run directory of one path; one that is kept in memory has no directory, and ``path`` says so."""
 
     path: Path
     header: RunHeader
     steps: list[StepView]
+    in_memory: bool = False
+
+    def weights(self, top: int = 20, c: float | None = None, listen: Listener = silent) -> TopWeights:
+        """Return the largest weights by name, of the best step or of the step at ``c``; a kernel's run has none."""
+        from pipeline.runs.weights import check_linear, top_weights  # noqa: PLC0415 - which reads steps
+
+        check_linear(self.spec.kernel, self.path)
+        return top_weights(self.at(c, listen), top)
 
     def kept_by(self, home: object) -> Self:
         """Return it with steps that keep a temporary folder's owner alive."""
@@ -240,26 +269,32 @@ def _is_shown_as(exact: float, c: float) -> bool:
     return abs(exact - c) <= 1e-12 * c or c in (float(f"{exact:.6g}"), float(f"{exact:.4g}"))
 
 
-def stored_spec(path: str | Path) -> PathSpec | None:
+def stored_spec(path: str | Place) -> PathSpec | None:
     """Return the settings of a run directory, whatever state its steps are in; None if there is no run yet."""
+    if isinstance(path, MemoryPlace):
+        return None if path.header is None else path.header.spec
     folder = Path(path)
     with io_errors(folder):
         return PathSpec.from_json(read_item(folder)["spec"]) if (folder / HEADER).is_file() else None
 
 
-def open_run(path: str | Path) -> Run | ClassesRun:
+def open_run(path: str | Place) -> Run | ClassesRun:
     """Read a run directory, of one path or of several classes; what is not one is an error of one line."""
     from pipeline.runs.classes import open_classes  # noqa: PLC0415 - which is made of runs
 
+    if isinstance(path, MemoryPlace):
+        return open_path(path) if isinstance(path.header, RunHeader) else open_classes(path)
     folder = followed(path)
     return open_classes(folder) if read_item(folder)["format"] == CLASSES_FORMAT else open_path(folder)
 
 
-def open_path(path: str | Path) -> Run:
+def open_path(path: str | Place) -> Run:
     """Read the run directory of one path; what is not one is an error of one line.
 
     A link such as a nightly store's ``current`` is followed once: when it moves on, this run stays the one it was.
     """
+    if isinstance(path, MemoryPlace):
+        return _kept_path(path)
     folder = followed(path)
     header, steps = read_header(folder), list[StepView]()
     for facts in read_steps(folder):
@@ -268,6 +303,12 @@ def open_path(path: str | Path) -> Run:
             raise RunError(f"{model.path}: the model is missing; run the same svmsieve path again")
         steps.append(StepView(**step_fields(facts), model=model, header=header))
     return Run(folder, header, steps)
+
+
+def _kept_path(place: MemoryPlace) -> Run:
+    header: RunHeader = place.header
+    pairs = zip(place.steps, place.models, strict=True)
+    return Run(place.path, header, [StepView(**vars(step), model=model, header=header) for step, model in pairs], True)
 
 
 def followed(path: str | Path) -> Path:

@@ -20,6 +20,7 @@ import numpy as np
 from pipeline.maths.histogram import ScoreHistogram, confusion, score_histogram
 
 HOLDOUT, VALIDATION, OF_FOLDS = ROWS = "holdout", "validation", "folds"
+BINNED = ("edges", "negative", "positive")
 MOST_EDGES = 1000
 MOST_CLASSES = 200  # whose confusion is kept: 40,000 numbers
 
@@ -30,25 +31,29 @@ class HeldOut:
 
     c: float
     of: str
-    histogram: ScoreHistogram
+    edges: tuple[float, ...]
+    negative: tuple[int, ...]
+    positive: tuple[int, ...]
+
+    @property
+    def histogram(self) -> ScoreHistogram:
+        """The same as arrays."""
+        return ScoreHistogram(np.array(self.edges, float), np.array(self.negative), np.array(self.positive))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        found = self.histogram
-        counts = {"negative": found.negative.tolist(), "positive": found.positive.tolist()}
-        return {"c": self.c, "of": self.of, "edges": found.edges.tolist(), **counts}
+        return {"c": self.c, "of": self.of} | {name: list(getattr(self, name)) for name in BINNED}
 
     @classmethod
     def from_json(cls, item: Any) -> HeldOut:
         """Read what ``to_json`` wrote; raise ValueError for anything else."""
-        c, of = _model(item, {"edges", "negative", "positive"})
+        c, of = _model(item, set(BINNED))
         edges = item["edges"]
         if not isinstance(edges, list) or not 1 <= len(edges) <= MOST_EDGES or not all(map(_is_number, edges)):
             raise ValueError(f"edges are a list of 1 to {MOST_EDGES} numbers")
         if any(b <= a for a, b in pairwise(edges)) or 0.0 not in edges:
             raise ValueError("edges ascend, and 0 is one of them")
-        counts = [_counts(item[side], len(edges) + 1) for side in ("negative", "positive")]
-        return cls(c, of, ScoreHistogram(np.array(edges, np.float64), *counts))
+        return cls(c, of, tuple(edges), *(_counts(item[side], len(edges) + 1) for side in BINNED[1:]))
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,11 @@ class ClassesHeldOut:
 
     c: float
     of: str
-    confusion: np.ndarray
+    confusion: tuple[tuple[int, ...], ...]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {"c": self.c, "of": self.of, "confusion": self.confusion.tolist()}
+        return {"c": self.c, "of": self.of, "confusion": [list(row) for row in self.confusion]}
 
     @classmethod
     def from_json(cls, item: Any, classes: int) -> ClassesHeldOut:
@@ -70,13 +75,15 @@ class ClassesHeldOut:
         rows = item["confusion"]
         if not isinstance(rows, list) or len(rows) != classes:
             raise ValueError(f"a confusion has {classes} rows")
-        return cls(c, of, np.array([_counts(row, classes) for row in rows], np.int64))
+        return cls(c, of, tuple(_counts(row, classes) for row in rows))
 
 
 def held_out_of(c: float, of: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, Any] | None:
     """Return what run.json says of the scores of two classes; None if there is nothing to say."""
     found = score_histogram(scores, labels)
-    return None if found is None else HeldOut(c, of, found).to_json()
+    if found is None:
+        return None
+    return {"c": c, "of": of} | {name: getattr(found, name).tolist() for name in BINNED}
 
 
 def confusion_of(
@@ -85,7 +92,7 @@ def confusion_of(
     """Return what run.json says of the scores of several classes; None if there are no rows, or too many classes."""
     if classes > MOST_CLASSES or not codes.size:
         return None
-    return ClassesHeldOut(c, of, confusion(columns, codes, classes)).to_json()
+    return {"c": c, "of": of, "confusion": confusion(columns, codes, classes).tolist()}
 
 
 def _model(item: Any, more: set[str]) -> tuple[float, str]:
@@ -96,12 +103,12 @@ def _model(item: Any, more: set[str]) -> tuple[float, str]:
     return item["c"], item["of"]
 
 
-def _counts(item: Any, length: int) -> np.ndarray:
+def _counts(item: Any, length: int) -> tuple[int, ...]:
     """Read counts of rows."""
     whole = isinstance(item, list) and len(item) == length
     if not whole or not all(isinstance(x, int) and not isinstance(x, bool) and 0 <= x < 2**53 for x in item):
         raise ValueError(f"counts of rows are {length} whole numbers")
-    return np.array(item, np.int64)
+    return tuple(item)
 
 
 def _is_number(x: Any) -> bool:

@@ -62,7 +62,7 @@ def write_model(
     """
     arrays = _arrays(c, w, alpha, verdicts, w_alpha)
     if 16 * (2 * w.size + alpha.size) <= SMALL:
-        made = stored_zip([(f"{name}.npy", b"".join([_start(name, n), *parts])) for name, n, parts in arrays])
+        made = _made(arrays)
         with atomic(path, sync) as stream:
             stream.write(made)
         return hashlib.sha256(made).hexdigest()
@@ -72,6 +72,17 @@ def write_model(
                 _write(archive, name, count, pieces)
         stream.seek(0)
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def model_digest(
+    c: float, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None = None
+) -> str:
+    """Return the hash of the file that ``write_model`` would write."""
+    return hashlib.sha256(_made(_arrays(c, w, alpha, verdicts, w_alpha))).hexdigest()
+
+
+def _made(arrays: Iterable[tuple[str, int, Iterable[bytes]]]) -> bytes:
+    return stored_zip([(f"{name}.npy", b"".join([_start(name, n), *parts])) for name, n, parts in arrays])
 
 
 def _arrays(

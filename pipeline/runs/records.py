@@ -8,7 +8,7 @@ null; older files leave such keys out. Both are read alike: what is missing is N
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 from pipeline.maths.calibration import Calibration
@@ -30,6 +30,7 @@ PLAIN = (
     *("c_min", "n_steps", "best_step", "stopped", "peak_memory", "seconds"),
     *("cv_scores", "cv_se", "cv_c", "c_best", "c_1se"),
 )
+OWN = ("class_weights", "calibration", "held_out", "sketch")  # what only a run of one path says, null until it is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,8 +200,20 @@ class RunHeader(Header):
     @classmethod
     def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
         """Return that of a run that begins now."""
-        own = dict.fromkeys(("class_weights", "calibration", "held_out", "sketch"))
+        own = dict.fromkeys(OWN)
         return cls._new({"format": FORMAT, "version": VERSION} | own, spec, data, versions)
+
+    @classmethod
+    def in_memory(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> RunHeader:
+        """Return that of a run in memory that begins now: nothing is read back, so nothing is checked or sealed."""
+        unknown: dict[str, Any] = dict.fromkeys((*PLAIN, *OWN, CHAIN, SEAL))
+        known: dict[str, Any] = {"version": VERSION, "status": "running", "versions": versions}
+        item = {"format": FORMAT, **unknown, **known, "spec": spec.to_json(), "data": data.to_json()}
+        return cls(**known, **unknown, spec=spec, data=data, _item=item)
+
+    def updated(self, **items: Any) -> RunHeader:
+        """Return it with some fields changed, as they are, and not sealed."""
+        return replace(self, **items, _item=self._item | items)
 
     @classmethod
     def from_json(cls, item: dict[str, Any]) -> Self:

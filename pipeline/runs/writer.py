@@ -21,6 +21,7 @@ from pipeline.errors import RunError, shown
 from pipeline.files import locked, remove_folder, write_json, write_whole
 from pipeline.maths.row_sketch import RowSketch
 from pipeline.runs.chain import CHAIN, MODEL, foundation, is_chained, link
+from pipeline.runs.contract import StepWriter
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import (
     FOLDS,
@@ -30,12 +31,15 @@ from pipeline.runs.directory import (
     SCRATCH,
     SEARCH,
     STEPS,
+    Run,
     io_errors,
     model_name,
+    open_path,
     read_header,
     read_steps,
     stored_model,
 )
+from pipeline.runs.memory import MemoryPlace, MemoryWriter, Place
 from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.runs.records import RunHeader, StepRecord, step_fields
 from pipeline.runs.sketch_file import SketchRecord, write_sketch
@@ -111,8 +115,11 @@ class RunWriter:
 
 
 @contextmanager
-def writing(path: str | Path, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> Iterator[RunWriter]:
+def writing(path: str | Place, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> Iterator[StepWriter]:
     """Open a run directory, new or to be continued, for the only writer."""
+    if isinstance(path, MemoryPlace):
+        yield MemoryWriter(path, path.header or RunHeader.in_memory(spec, data, versions))
+        return
     folder = Path(path).resolve()
     with io_errors(folder):
         make(folder)
@@ -132,6 +139,16 @@ def writing(path: str | Path, spec: PathSpec, data: DataRecord, versions: dict[s
         finally:
             remove_folder(folder / SCRATCH)
             writer.stream.close()
+
+
+def rewritten(run: Run, header: RunHeader) -> Run:
+    """Return a finished run of one path of which something else is said now, and say so in run.json."""
+    if run.in_memory:
+        return replace(run, header=header, steps=[replace(step, header=header) for step in run.steps])
+    if header != run.header:
+        with alone_in(run.path):
+            write_json(run.path / HEADER, header.to_json())
+    return open_path(run.path)
 
 
 @contextmanager
@@ -210,6 +227,8 @@ def _renamed(then: DataRecord, now: DataRecord) -> str:
     for side, (old, new) in sides.items():
         if old != new:
             return f"{side} label {shown(', '.join(old))}, now {shown(', '.join(new))}"
+    if (then.encoding and then.encoding.digest) != (now.encoding and now.encoding.digest):
+        return "features were made of its columns in another way"
     pairs = [("class", *both) for both in zip(then.classes, now.classes, strict=False)]
     pairs += [("column", *both) for both in zip(then.columns or (), now.columns or (), strict=False)]  # may have none
     return next((f"{what} {shown(one)}, now {shown(other)}" for what, one, other in pairs if one != other), "")

@@ -21,6 +21,7 @@ from pipeline.data.reading.layout import listed
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Listener, Note, silent
+from pipeline.runs.feature_names import FeatureNames
 from pipeline.scoring.watch import Watch
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class TrainedModel:
     def known(self) -> int:
         """The number of features, the bias column left out."""
         raise NotImplementedError
+
+    @property
+    def feature_names(self) -> FeatureNames:
+        """What the features are called."""
+        return FeatureNames(self.known, self.columns, self.index_base, bool(self.bias), self.encoding)
 
     @property
     def labels(self) -> LabelMap:

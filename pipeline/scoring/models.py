@@ -10,19 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.dataset import Dataset, names_of
+from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.inputs import open_dataset
-from pipeline.data.shards.manifest import MANIFEST, read_manifest
-from pipeline.data.stores.located import is_url
 from pipeline.engine.engine import Engine
-from pipeline.errors import DatasetError, RunError, SieveError
+from pipeline.errors import RunError, SieveError
 from pipeline.events import Listener, silent
 from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import gather
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, Run, RunOf, StepView, read_item
+from pipeline.runs.feature_names import feature_names
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel, support_of
 from pipeline.scoring.linear_model import LinearModel
@@ -37,13 +36,24 @@ def any_model_of(
     listen: Listener = silent,
     training: Dataset | str | Path | None = None,
 ) -> AnyModel:
-    """Return the model of a step, or of a run: its best step, or the step at ``c``; of two classes or several."""
+    """Return the model of a step, or of a run: its best step, or the step at ``c``; of two classes or several.
+
+    A run in memory knows the rows that it was trained on.
+    """
+    training = _rows_at_hand(source) if training is None else training
     if isinstance(source, ClassesRun):
         return classes_model_of(source.path, source.at(c, listen), training, listen)
     if isinstance(source, ClassesStep):
         return classes_model_of(source.parts[0].model.path.parents[3], source, training, listen)
     assert isinstance(source, Run | StepView)
     return model_of(source, c, listen, training)
+
+
+def _rows_at_hand(source: RunOf[Any] | StepView | ClassesStep) -> Dataset | None:
+    steps = source.steps if isinstance(source, RunOf) else [source]
+    parts = [step.parts[0] if isinstance(step, ClassesStep) else step for step in steps[:1]]
+    found = getattr(parts[0].home, "data", None) if parts else None
+    return found if isinstance(found, Dataset) else None
 
 
 def classes_model_of(
@@ -71,17 +81,15 @@ def model_of(
     step = source if isinstance(source, StepView) else source.at(c, listen)
     path, header = step.model.path.parents[1], source.header
     about, gamma = header.data, header.spec.gamma
-    columns, own = _columns(about), about.features - (1 if about.bias else 0)
-    if columns is not None and len(set(columns)) != own:
-        raise RunError(f"{path}: run.json does not name the model's {own:,} features; train again")
-    names = (about.negative, about.positive, about.one_against_rest, columns, about.index_base, about.encoding)
+    known = feature_names(about, path)
+    names = (about.negative, about.positive, about.one_against_rest, known.columns, known.index_base, about.encoding)
     if gamma is None:
         return LinearModel(path, step.step, step.c, step.w, about.bias, *names)
     data, alpha = _training_data(path, about, training, listen), step.alpha
     with Engine("threads") as engine:
         rows = gather(engine, data, alpha > 0.0)
     support = support_of(rows, alpha[rows.rows], Rbf(gamma, about.bias))
-    return KernelModel(path, step.step, step.c, support, own, *names)
+    return KernelModel(path, step.step, step.c, support, known.own, *names)
 
 
 def _training_data(run: Path, about: DataRecord, given: Dataset | str | Path | None, listen: Listener) -> Dataset:
@@ -113,17 +121,3 @@ def _against_rest(run: Path, about: DataRecord, data: Dataset) -> Dataset:
     if (above / HEADER).is_file():
         weights = read_item(above).get("class_weights")
     return data.against_rest(data.classes.index(about.positive[0]), weights)
-
-
-def _columns(about: DataRecord) -> tuple[str, ...] | None:
-    """Return the names of the features; a run of before they were kept has those of its data, if these are there."""
-    if about.says_columns:
-        return about.columns
-    folder = Path(about.path)
-    if is_url(about.path) or not (folder / MANIFEST).is_file():
-        return None
-    try:
-        found = read_manifest(folder)
-    except DatasetError:
-        return None  # the data are no longer what they were
-    return names_of(found) if found.fingerprint == about.fingerprint else None

@@ -9,11 +9,12 @@ it was in training. Memory is a few blocks, whatever the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,16 +34,25 @@ from pipeline.maths.row_sketch import RowSketch, Tally
 from pipeline.scoring.models import AnyModel
 from pipeline.scoring.watch import Watch, block_tally
 
+if TYPE_CHECKING:
+    from pipeline.data.reading.ids import IdColumns
+
 
 class RowsToScore:
     """The rows that a path stands for, as ``model`` needs them. ``bytes`` is what there is to read.
 
     ``files`` has the digest and the number of rows of each file that was read, in order; once that is all of them, what
-    is said of the rows as a whole (``n_rows``, ``fingerprint``) is known.
+    is said of the rows as a whole (``n_rows``, ``fingerprint``) is known. ``ids`` are columns that the user wants
+    beside the scores: by default those that were ids in training, as far as the files have them.
     """
 
     def __init__(
-        self, model: AnyModel, path: str | Path, spec: IngestSpec | None = None, listen: Listener = silent
+        self,
+        model: AnyModel,
+        path: str | Path,
+        spec: IngestSpec | None = None,
+        listen: Listener = silent,
+        ids: Sequence[str] | None = None,
     ) -> None:
         spec = spec or IngestSpec(bias=model.bias)
         if model.encoding is not None:
@@ -58,6 +68,7 @@ class RowsToScore:
         reading = replace(spec.options, rules=rules, text_base=base, wanted=model.columns)
         self.sources: list[Source] = found.open(reading) if isinstance(found, Input) else [found]
         self.bytes = sum(source.size for source in self.sources)
+        self.ids = self._usual_ids() if ids is None else tuple(ids)
         self._check_columns()
         self.workers = spec.workers or available_cores()
         self.read, self.largest = 0, -1
@@ -89,6 +100,21 @@ class RowsToScore:
                     )
         self._report()
 
+    def _usual_ids(self) -> tuple[str, ...]:
+        """Return the columns that were ids in training, as far as the files have them."""
+        encoding = self.model.encoding
+        if encoding is None or not encoding.ids:
+            return ()
+        from pipeline.data.reading.ids import usual_ids  # noqa: PLC0415 - slow to import: Arrow's readers
+
+        return usual_ids(self.sources, encoding.ids, self.path, self.listen)
+
+    def id_columns(self) -> IdColumns | None:
+        """Return the columns that go beside the scores, from the first row on; None if there are none."""
+        from pipeline.data.reading.ids import IdColumns  # noqa: PLC0415 - slow to import: Arrow's readers
+
+        return IdColumns(self.sources, self.ids, self.path) if self.ids else None
+
     @property
     def n_rows(self) -> int:
         """Number of rows in the files read so far."""
@@ -115,7 +141,7 @@ class RowsToScore:
         for source in self.sources:
             layout = getattr(source, "layout", None)
             if isinstance(layout, Layout):
-                extra |= dict.fromkeys(layout.extra)
+                extra |= dict.fromkeys(name for name in layout.extra if name not in self.ids)
         if extra:
             self.listen(Note(f"{self.path}: columns the model does not know are ignored: {listed(list(extra))}"))
 

@@ -19,21 +19,22 @@ import numpy as np
 from pipeline.errors import RunError
 from pipeline.events import Listener, silent
 from pipeline.files import replacing
-from pipeline.runs.directory import PARTS
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel
 from pipeline.scoring.linear_model import LinearModel
 from pipeline.scoring.models import AnyModel
 from pipeline.use.export_classes import CLASSES_WRITERS, write_liblinear
 from pipeline.use.export_kernel import KERNEL_WRITERS, rbf_classifier
-from pipeline.use.export_names import classes_of, columns_as, integers_of
+from pipeline.use.export_kernel_classes import KERNEL_CLASSES_WRITERS
+from pipeline.use.export_names import columns_as, integers_of
+from pipeline.use.label_values import label_array
 
 
 def export(model: AnyModel, out: Path, kind: str, listen: Listener = silent) -> None:
     """Write a model as ``kind``: liblinear or libsvm, sklearn or npz."""
     what, writers = _writers(model)
     if kind not in writers:
-        raise RunError(f"{model.run}: {what} model cannot be written as {kind}; there are {', '.join(writers)}")
+        raise RunError(f"{model.run}: {what} cannot be written as {kind}; there are {', '.join(writers)}")
     with replacing(out) as stream:
         writers[kind](model, stream, listen)
 
@@ -41,13 +42,12 @@ def export(model: AnyModel, out: Path, kind: str, listen: Listener = silent) -> 
 def _writers(model: AnyModel) -> tuple[str, dict[str, Callable[..., None]]]:
     """Return what a model can be written as, and what it is."""
     if isinstance(model, KernelModel):
-        return "a kernel's", dict(KERNEL_WRITERS)
+        return "a kernel's model", dict(KERNEL_WRITERS)
     if not isinstance(model, ClassesModel):
-        return "a linear", dict(WRITERS)
+        return "a linear model", dict(WRITERS)
     if isinstance(model.parts[0], KernelModel):
-        part = model.run / PARTS / "0"
-        raise RunError(f"{model.run}: a kernel's model of several classes is not exported; export one, as {part}")
-    return "a linear", dict(CLASSES_WRITERS)
+        return "a kernel's model of several classes", dict(KERNEL_CLASSES_WRITERS)
+    return "a linear model", dict(CLASSES_WRITERS)
 
 
 def load_sklearn(path: str | Path) -> Any:
@@ -88,18 +88,18 @@ def _write_sklearn(model: LinearModel, stream: BinaryIO, listen: Listener) -> No
     arrays: dict[str, Any] = {
         "coef_": model.weights[None, :],
         "intercept_": np.array([model.intercept]),
-        "classes_": classes_of(model.names),
+        "classes_": label_array(model.names),
         "C": model.c,
         "n_features_in_": model.weights.size,
         "bias": model.bias,
     }
-    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_"))
+    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_", listen))
 
 
 def _write_npz(model: LinearModel, stream: BinaryIO, listen: Listener) -> None:
     """Write C, weights (the last is the bias column's unless ``bias`` is 0), and the names of classes and features."""
     arrays: dict[str, Any] = {"c": model.c, "w": model.w, "bias": model.bias, "labels": np.array(model.names)}
-    np.savez(stream, **arrays, **columns_as(model, "columns"))
+    np.savez(stream, **arrays, **columns_as(model, "columns", listen))
 
 
 WRITERS: dict[str, Callable[[LinearModel, BinaryIO, Listener], None]] = {

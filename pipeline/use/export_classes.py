@@ -12,7 +12,8 @@ import numpy as np
 
 from pipeline.events import Listener
 from pipeline.scoring.classes_model import ClassesModel
-from pipeline.use.export_names import classes_of, codes_of, columns_as
+from pipeline.use.export_names import codes_of, columns_as
+from pipeline.use.label_values import label_array
 
 CHUNK = 1 << 16  # numbers that are made text at a time
 
@@ -50,18 +51,18 @@ def _write_sklearn(model: ClassesModel, stream: BinaryIO, listen: Listener) -> N
     arrays: dict[str, Any] = {
         "coef_": w[:, : model.known],
         "intercept_": bias * w[:, -1] if bias else np.zeros(len(model.classes)),
-        "classes_": classes_of(model.classes),
+        "classes_": label_array(model.classes),
         "C": model.c,
         "n_features_in_": model.known,
         "bias": bias,
     }
-    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_"))
+    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_", listen))
 
 
 def _write_npz(model: ClassesModel, stream: BinaryIO, listen: Listener) -> None:
     """Write C, weights (a row a class; the last is the bias column's unless ``bias`` is 0), and the names."""
     arrays: dict[str, Any] = {"c": model.c, "w": model.w, "bias": model.bias, "labels": np.array(model.classes)}
-    np.savez(stream, **arrays, **columns_as(model, "columns"))
+    np.savez(stream, **arrays, **columns_as(model, "columns", listen))
 
 
 CLASSES_WRITERS: dict[str, Callable[[ClassesModel, BinaryIO, Listener], None]] = {

@@ -19,7 +19,8 @@ import scipy.sparse as sp
 
 from pipeline.events import Listener
 from pipeline.scoring.kernel_model import KernelModel
-from pipeline.use.export_names import classes_of, columns_as, integers_of
+from pipeline.use.export_names import columns_as, integers_of
+from pipeline.use.label_values import label_array
 
 
 def _write_libsvm(model: KernelModel, stream: BinaryIO, listen: Listener) -> None:
@@ -58,11 +59,11 @@ def _write_rbf_sklearn(model: KernelModel, stream: BinaryIO, listen: Listener) -
         **_support(model),
         "dual_coef_": model.support.coefficients[None, :],
         "intercept_": np.array([_intercept(model)]),
-        "classes_": classes_of(model.names),
+        "classes_": label_array(model.names),
         "C": model.c,
         "n_features_in_": model.known,
     }
-    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_"))
+    np.savez(stream, **arrays, **columns_as(model, "feature_names_in_", listen))
 
 
 def _write_rbf_npz(model: KernelModel, stream: BinaryIO, listen: Listener) -> None:
@@ -75,7 +76,7 @@ def _write_rbf_npz(model: KernelModel, stream: BinaryIO, listen: Listener) -> No
         "bias": model.bias,
         "labels": np.array(model.names),
     }
-    np.savez(stream, **arrays, **columns_as(model, "columns"))
+    np.savez(stream, **arrays, **columns_as(model, "columns", listen))
 
 
 def _support(model: KernelModel) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from pipeline.events import Listener, Note
 from pipeline.scoring.model import SIGNS, TrainedModel
 
+MOST_BYTES = 256 << 20  # of names in an export
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -35,12 +36,13 @@ def _is_small(name: str) -> bool:
     return _INTEGER.fullmatch(name) is not None and abs(int(name)) < 2**31
 
 
-def classes_of(names: Sequence[str]) -> np.ndarray:
-    """Return the names of classes for scikit-learn: integers where they are such and fit into 64 bits."""
-    whole = all(_INTEGER.fullmatch(name) and abs(int(name)) < 2**63 for name in names)
-    return np.array([int(name) for name in names] if whole else names)
-
-
-def columns_as(model: TrainedModel, key: str) -> dict[str, Any]:
-    """Return the names of the features under a key, if they have names."""
-    return {} if model.columns is None else {key: np.array(model.columns)}
+def columns_as(model: TrainedModel, key: str, listen: Listener) -> dict[str, Any]:
+    """Return the names of the features under a key, if they have names that fit; a line says if they do not."""
+    names = model.feature_names.every()
+    if names is None:
+        return {}
+    size = 4 * len(names) * max(map(len, names), default=0)  # NumPy stores every text as long as the longest
+    if size > MOST_BYTES:
+        listen(Note(f"the names of {len(names):,} features would take {size:,} bytes; they are not written"))
+        return {}
+    return {key: np.array(names)}

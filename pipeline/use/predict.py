@@ -1,45 +1,44 @@
 """Scores and labels of all rows, in row order, in one pass: of a data set, or of files as they are.
 
-    run -> model on these data -> [scores, part after part] -> Parquet, and how good the predictions are
+    run -> model on these data -> [scores, part after part] -> Parquet or CSV, and how good the predictions are
 
 Rows need no label: how good the predictions are is said of those whose label the model knows. The file's row groups
 have ``GROUP`` rows whatever the parts are, so its bytes depend on the rows and the model alone. In memory are the
-results of a few parts and 9 bytes a row, because an AUC needs every row; sorting them in the end takes about 50 bytes a
-row for a moment.
+results of a few parts, and 8 bytes for each of the first 16.8 million labelled rows (``maths.area``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline.data.dataset import Dataset
+from pipeline.data.ids import refuse_ids_of_shards
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.inputs import is_shards, open_dataset
 from pipeline.engine.engine import Engine
-from pipeline.errors import DataError
-from pipeline.events import Listener, Progress, silent
-from pipeline.files import replacing
+from pipeline.errors import DataError, SpecError
+from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration
-from pipeline.maths.score import scores
+from pipeline.maths.running_scores import RunningScores
 from pipeline.runs.classes import ClassesStep
 from pipeline.runs.directory import RunOf, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import AnyModel, Model, any_model_of
 from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.scoring.watch import Watch
+from pipeline.use.label_values import label_values
+from pipeline.use.output import table_to
 from pipeline.use.predict_classes import PredictedClasses, predict_classes
-from pipeline.use.tables import numbers, texts
+from pipeline.use.predictions import Judged, Parts, has_ids, progress_of, schema_of
+from pipeline.use.tables import numbers
 
 GROUP = 1 << 20  # rows: Parquet's row groups
-SCHEMA = pa.schema([("score", pa.float64()), ("label", pa.string()), ("truth", pa.string())])
-PROBABILITY = pa.field("probability", pa.float64())  # of the positive class
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,14 @@ class Predicted:
     """Consecutive rows: ``score`` is x_i . w, or what a kernel's model makes of x_i.
 
     ``sign`` is the data's own class (-1 or +1, 0 where they do not say), ``names`` what to call the two classes.
+    ``ids`` are the columns of the data that go with them, if any were asked for.
     """
 
     first_row: int
     score: np.ndarray
     sign: np.ndarray
     names: tuple[str, str]
+    ids: pa.Table | None = None
 
     @property
     def label(self) -> np.ndarray:
@@ -71,19 +72,23 @@ def predict(
     data: Dataset | RowsToScore | str | Path,
     listen: Listener = silent,
     training: Dataset | str | Path | None = None,
+    ids: Sequence[str] | None = None,
 ) -> Iterator[Predicted] | Iterator[PredictedClasses]:
     """Predict every row of ``data``, a part at a time in row order; of a run its best step counts.
 
-    ``data`` that are a path are files, read for the model: they need no labels. Data that do not fit the model (another
-    bias, a missing column, labels of the opposite meaning) are an error at once; see ``scoring.model``. ``training``
-    names the training data of a kernel's model if they are no longer where run.json says.
+    ``data`` that are a path are files, read for the model: they need no labels, and their columns ``ids`` go with the
+    predictions (by default those that were ids in training). Data that do not fit the model (another bias, a missing
+    column, labels of the opposite meaning) are an error at once; see ``scoring.model``. ``training`` names the training
+    data of a kernel's model if they are no longer where run.json says.
     """
     if isinstance(source, RunOf | StepView | ClassesStep):
         model = any_model_of(source, None, listen, training)
     else:
         model = source
     if isinstance(data, str | Path):
-        data = rows_for(model, str(data), IngestSpec(bias=model.bias), listen)
+        data = rows_for(model, str(data), IngestSpec(bias=model.bias), listen, ids=ids)
+    elif ids:
+        raise SpecError("ids are columns of files; name these by their path, and not a data set that is open")
     if isinstance(model, ClassesModel):
         return predict_classes(engine, model, data, listen)
     return predicted(engine, model, data, listen)
@@ -93,10 +98,9 @@ def predicted(
     engine: Engine, model: Model, data: Dataset | RowsToScore, listen: Listener = silent, watch: Watch | None = None
 ) -> Iterator[Predicted]:
     """Predict every row by a model of two classes; ``watch`` is shown the rows."""
-    if isinstance(data, RowsToScore):
-        return _numbered(data.parts(watch), model, data.path)
-    data.expect_two_classes("a model of two")
-    return _numbered(model.shard_scores(engine, data, listen, watch), model, data.path)
+    if not isinstance(data, RowsToScore):
+        data.expect_two_classes("a model of two")
+    return _checked(Parts.of(engine, model, data, listen, watch), model)
 
 
 def rows_for(
@@ -105,9 +109,16 @@ def rows_for(
     spec: IngestSpec,
     listen: Listener = silent,
     given: Collection[str] | None = None,
+    ids: Sequence[str] | None = None,
 ) -> Dataset | RowsToScore:
-    """Open DATA to be scored: a shard directory as the data set it is, files as the model needs them."""
-    return open_dataset(path, spec, listen, given) if is_shards(path) else RowsToScore(model, path, spec, listen)
+    """Open DATA to be scored: a shard directory as the data set it is, files as the model needs them.
+
+    Columns ``ids`` of files are kept beside the scores; by default those that were ids in training.
+    """
+    refuse_ids_of_shards(path, ids or ())
+    if is_shards(path):
+        return open_dataset(path, spec, listen, given)
+    return RowsToScore(model, path, spec, listen, ids)
 
 
 def write_predictions(
@@ -119,74 +130,33 @@ def write_predictions(
     calibration: Calibration | None = None,
     watch: Watch | None = None,
 ) -> Judged:
-    """Write score, label and truth of every row to a Parquet file, and return how good the predictions are.
+    """Write score, label and truth of every row to a file, its ids first, and return how good the predictions are.
 
     With a ``calibration`` of the model the probability of the positive class is written, too. ``watch`` is shown the
     rows.
     """
-    schema = SCHEMA if calibration is None else SCHEMA.append(PROBABILITY)
-    parts = predicted(engine, model, data, listen, watch)
-    score, sign, rows = list[np.ndarray](), list[np.ndarray](), 0
-    with replacing(out) as stream, pq.ParquetWriter(stream, schema) as writer:
-        for scored, known in _groups(parts):
-            table = _table(scored, known, model.names)
+    names, judged = label_values(model.names), RunningScores()
+    likely = ["probability"] if calibration is not None else []
+    schema = schema_of(data, ["score"], names.type, likely)
+    rows = 0
+    with table_to(out, schema, GROUP, has_ids(data)) as write:
+        for part in predicted(engine, model, data, listen, watch):
+            label = names.take(numbers((part.score > 0).view(np.int8)))
+            truth = names.take(numbers((part.sign > 0).view(np.int8), part.sign != 0))
+            columns = [*([] if part.ids is None else part.ids.columns), numbers(part.score), label, truth]
             if calibration is not None:
-                table = table.append_column(PROBABILITY, numbers(calibration.probabilities(scored)))
-            writer.write_table(table, GROUP)
-            score.append(scored)
-            sign.append(known)
-            rows += scored.size
-            done = data.read if isinstance(data, RowsToScore) else data.bytes * rows // data.n_rows
-            listen(Progress("predict", rows, done, data.bytes))
-    return _judged(np.concatenate(score), np.concatenate(sign))
+                columns.append(numbers(calibration.probabilities(part.score)))
+            write(pa.table(columns, schema=schema))
+            judged.add(part.score, part.sign)
+            rows += part.score.size
+            listen(progress_of(data, rows))
+    return Judged(rows, judged.labelled, *judged.found())
 
 
-@dataclass(frozen=True)
-class Judged:
-    """How many rows were predicted, how many of them have a label the model knows, and the scores on these."""
-
-    rows: int
-    labelled: int
-    scores: dict[str, float | None]
-
-
-def _judged(score: np.ndarray, sign: np.ndarray) -> Judged:
-    known = sign != 0
-    labelled = int(np.count_nonzero(known))
-    if labelled < sign.size:
-        score, sign = score[known], sign[known]
-    return Judged(known.size, labelled, scores(score * sign, sign) if labelled else {})
-
-
-def _groups(parts: Iterator[Predicted]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield scores and signs of ``GROUP`` rows at a time, of the last ones in the end."""
-    waiting, rows = list[Predicted](), 0
-    for part in parts:
-        waiting.append(part)
-        rows += part.score.size
-        if rows >= GROUP:
-            score, sign = (np.concatenate([getattr(p, name) for p in waiting]) for name in ("score", "sign"))
-            whole = rows - rows % GROUP
-            for first in range(0, whole, GROUP):
-                yield score[first : first + GROUP], sign[first : first + GROUP]
-            waiting, rows = [Predicted(0, score[whole:], sign[whole:], part.names)], rows - whole
-    if rows:
-        yield np.concatenate([p.score for p in waiting]), np.concatenate([p.sign for p in waiting])
-
-
-def _numbered(parts: Iterator[tuple[np.ndarray, np.ndarray]], model: Model, path: str) -> Iterator[Predicted]:
-    row = 0
-    for score, sign in parts:
+def _checked(parts: Parts, model: Model) -> Iterator[Predicted]:
+    for row, score, sign, ids in parts:
         finite = np.isfinite(score)
         if not finite.all():
             problem = f"its score by {model.run} is beyond float64's range; scale the features, and train again"
-            raise DataError(problem, path=path, row=row + int(np.argmin(finite)) + 1)
-        yield Predicted(row, score, sign, model.names)
-        row += score.size
-
-
-def _table(score: np.ndarray, sign: np.ndarray, names: tuple[str, str]) -> pa.Table:
-    known = texts(names)
-    label = known.take(numbers((score > 0).view(np.int8)))
-    truth = known.take(numbers((sign > 0).view(np.int8), sign != 0))
-    return pa.table([numbers(score), label, truth], schema=SCHEMA)
+            raise DataError(problem, path=parts.path, row=row + int(np.argmin(finite)) + 1)
+        yield Predicted(row, score, sign, model.names, ids)

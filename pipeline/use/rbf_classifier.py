@@ -2,6 +2,8 @@
 
     f(x) = sum_j a_j exp(-gamma |x_j - x|^2) + b,    the second of ``classes_`` where f(x) > 0
 
+Of three classes or more each has its a and b, and the largest f(x) says which, of equal ones the first.
+
 It predicts, scores and goes through scikit-learn's and dask-ml's wrappers; it is trained by ``svmsieve path``.
 """
 
@@ -20,7 +22,10 @@ VALUES = 1 << 20  # kernel values in memory at a time
 
 
 class RbfClassifier(ClassifierMixin, BaseEstimator):
-    """``support_vectors_`` (sparse), ``dual_coef_`` (1, support rows) and ``intercept_`` (1,) are as in an SVC."""
+    """``support_vectors_`` (sparse), ``dual_coef_`` (1, support rows) and ``intercept_`` (1,) are as in an SVC.
+
+    Of three classes or more ``dual_coef_`` and ``intercept_`` have a row a class.
+    """
 
     support_vectors_: sp.csr_array
     dual_coef_: np.ndarray
@@ -41,14 +46,17 @@ class RbfClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError("an exported model is not trained again here; use svmsieve path --kernel rbf")
 
     def decision_function(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return f(x) of every row."""
+        """Return f(x) of every row, of three classes or more a column each."""
         check_is_fitted(self, "dual_coef_")
         x = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        found, rows = np.empty(x.shape[0]), max(1, VALUES // max(1, self.dual_coef_.size))
-        for part in gen_batches(x.shape[0], rows):
-            found[part] = rbf_kernel(x[part], self.support_vectors_, self.gamma) @ self.dual_coef_[0]
-        return found + self.intercept_[0]
+        models, support = self.dual_coef_.shape
+        found = np.empty((x.shape[0], models))
+        for part in gen_batches(x.shape[0], max(1, VALUES // max(1, support))):
+            found[part] = rbf_kernel(x[part], self.support_vectors_, self.gamma) @ self.dual_coef_.T
+        found += self.intercept_
+        return found if models > 1 else found[:, 0]
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the class of every row; f(x) = 0 is the first."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        """Return the class of every row; of two, f(x) = 0 is the first."""
+        found = self.decision_function(X)
+        return self.classes_[np.argmax(found, axis=1) if found.ndim > 1 else (found > 0).astype(int)]

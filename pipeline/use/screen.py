@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline.budget import default_budget
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
-from pipeline.files import replacing
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO, Screened, verdicts
 from pipeline.path.c_range import Range
 from pipeline.path.point import CertifiedPoint, PointProof
 from pipeline.path.spaces import make_space, projected
 from pipeline.runs.directory import StepView
 from pipeline.spec import PathSpec
+from pipeline.use.output import table_to
+from pipeline.use.predictions import with_ids
+from pipeline.use.tables import numbers
 from pipeline.working.state import RowState, collect
 
+if TYPE_CHECKING:
+    from pipeline.data.reading.ids import IdColumns
+
+GROUP = 1 << 20  # rows: Parquet's row groups
 SCHEMA = pa.schema([("verdict", pa.int8()), ("lower", pa.float64()), ("upper", pa.float64())])
 
 
@@ -63,11 +70,17 @@ def screening(
         raise SpecError(f"C must be a positive finite number, not {c!r}")
     spec = replace(spec, rule=rule, memory=memory or default_budget())
     plan = projected(engine, data, spec)
-    state = collect(engine, data, spec, Path(step.model.path).parent if plan.scratch else None)
+    state = collect(engine, data, spec, _scratch(step) if plan.scratch else None)
     space = make_space(engine, data, state, spec, plan)
     Range(state).check((c, step.c))
     point = space.certify(float(step.c), space.carried(step, spec))
     return Screening(c, state, point, point.proof(c, rule))
+
+
+def _scratch(step: StepView) -> Path:
+    """Return a folder for files without names: beside the model, if that is on disk."""
+    beside = step.model.path.parent
+    return beside if beside.is_dir() else Path(tempfile.gettempdir())
 
 
 def screen(data: Dataset, step: StepView, c: float, rule: str = "it", scheduler: str = "threads") -> Screened:
@@ -77,13 +90,17 @@ def screen(data: Dataset, step: StepView, c: float, rule: str = "it", scheduler:
     return Screened(*(np.concatenate([getattr(p, key) for p in parts]) for key in ("lower", "upper", "verdicts")))
 
 
-def screen_to(out: str | Path, found: Screening) -> dict[int, int]:
-    """Write verdict, lower and upper of every row to a Parquet file; return how many rows have which verdict."""
+def screen_to(out: str | Path, found: Screening, ids: IdColumns | None = None) -> dict[int, int]:
+    """Write verdict, lower and upper of every row to a file, ids first; return how many rows have which verdict."""
     counts = dict.fromkeys((KEEP, ZERO, UPPER), 0)
-    with replacing(Path(out)) as stream, pq.ParquetWriter(stream, SCHEMA) as writer:
+    schema = with_ids(SCHEMA, ids)
+    with table_to(out, schema, GROUP, ids is not None) as write:
         for part in found.parts():
             found.state.verdicts[sum(counts.values()) :][: part.verdicts.size] = part.verdicts
-            writer.write_batch(pa.record_batch([part.verdicts, part.lower, part.upper], schema=SCHEMA))
+            columns = [] if ids is None else ids.take(part.verdicts.size).columns
+            write(pa.table([*columns, *map(numbers, (part.verdicts, part.lower, part.upper))], schema=schema))
             for verdict in counts:
                 counts[verdict] += int(np.count_nonzero(part.verdicts == verdict))
+        if ids is not None:
+            ids.finish()
     return counts

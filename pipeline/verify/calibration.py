@@ -31,8 +31,8 @@ class LeftOut:
         if self.said is not None and self.said["c"] == c:
             self.parts.append((f * labels, doubt, labels))
 
-    def check(self, run: SaidRun) -> None:
-        """Raise RunError if the calibration of a tuned run is not that of its folds."""
+    def check(self, run: SaidRun, where: str) -> None:
+        """Raise RunError, for the run ``where``, if the calibration of its models ``run`` is not that of its folds."""
         if self.said is None:
             return
         cs = [step.facts.get("c") for step in run.steps]
@@ -42,7 +42,7 @@ class LeftOut:
                 self.said, *(np.concatenate([part[k] for part in self.parts]) for k in range(3))
             )
         if problem:
-            raise RunError(f"{run.path}: {problem}; tune again")
+            raise RunError(f"{where}: {problem}; tune again")
 
 
 def wrong_calibration(said: dict[str, Any], score: np.ndarray, doubt: np.ndarray, labels: np.ndarray) -> str:

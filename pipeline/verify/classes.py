@@ -25,6 +25,7 @@ from pipeline.runs.chain import CHAIN
 from pipeline.runs.classes import chain_of
 from pipeline.runs.directory import FOLDS, PARTS, followed, read_item
 from pipeline.runs.records import CLASSES_FORMAT
+from pipeline.verify.calibration import LeftOut
 from pipeline.verify.class_scores import ScoredRows, codes_of, wrong_class_scores
 from pipeline.verify.header import check_seal
 from pipeline.verify.held_out import HeldOutClasses
@@ -77,21 +78,29 @@ class _Classes:
         self.taker = HeldOutClasses(self.item.get("held_out") if step is None else None)
         self.views = [data.against_rest(k, self.weights) for k in range(len(data.classes))]
 
-    def findings(self) -> list[Finding]:
-        """Return the findings of all classes, and of those of the folds; raise RunError for what is wrong above."""
+    def findings(self, left_out: Sequence[LeftOut] = ()) -> list[Finding]:
+        """Return the findings of all classes, and of those of the folds; raise RunError for what is wrong above.
+
+        ``left_out``, one a class, take the scores of the rows left out of training.
+        """
         self._check_validation()
         runs = [read_said(self.folder / PARTS / str(k)) for k in range(len(self.views))]
         grid = self._check_grid(runs)
         found: list[Finding] = []
-        for run, view in zip(runs, self.views, strict=True):
+        takers = left_out or [LeftOut(None) for _ in runs]
+        for run, view, taker in zip(runs, self.views, takers, strict=True):
             self._check_settings(run, grid)
-            found += verify(self.engine, run.path, view, self.step, self.listen)
+            found += verify(self.engine, run.path, view, self.step, self.listen, left_out=taker)
         folds = [self._fold(k, grid) for k in range(self.spec.cv) if self.item.get("cv_scores") is not None]
         searches = self._searches() if self.item.get("cv_c") is not None else []
-        for each in (*folds, *(run for search in searches for stage in search for run in stage)):
-            if each in folds or any(each in stage for stage in searches[0]):
-                each.taker = self.taker
-            found += each.findings()
+        scored = self._calibrated() if searches else []
+        for fold in folds:
+            fold.taker = self.taker
+            found += fold.findings()
+        for k, search in enumerate(searches):
+            for each in (run for stage in search for run in stage):
+                each.taker = self.taker if k == 0 else HeldOutClasses(None)
+                found += each.findings(scored if k == 0 else ())
         if all(finding.holds for finding in found):
             if self.step is None and self.item["status"] == "finished":
                 self._check_whole(runs, folds)
@@ -99,8 +108,14 @@ class _Classes:
                     curves = [_curves(search) for search in searches]
                     check_curve(self.folder, self.item, self.spec.select, curves, grid[0])
                 self._check_held_out(grid)
+                for run, name, scores in zip(runs, self.data.classes, scored, strict=False):
+                    scores.check(run, f"{self.folder}: class {name}")
             check_seal(self.said)
         return found
+
+    def _calibrated(self) -> list[LeftOut]:
+        """Return who takes the scores that calibrations were fitted on, one a class; none where there are none."""
+        return [LeftOut(each) for each in self.item.get("calibration") or ()] if self.step is None else []
 
     def _searches(self) -> list[list[list[_Classes]]]:
         """Return the runs of a tuned run's searches: by gamma, its own first, then by stage and fold."""

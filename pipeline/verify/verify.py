@@ -78,10 +78,11 @@ def verify(
     step: int | None = None,
     listen: Listener = silent,
     validation: Dataset | None = None,
+    left_out: LeftOut | None = None,
 ) -> list[Finding]:
     """Return a finding for every step of a run, of its folds and of its search, or for the one step of each.
 
-    Scores on validation data are checked if those are given.
+    Scores on validation data are checked if those are given. ``left_out`` takes those of the rows left out of the run.
     """
     run = read_said(path)
     if not 0 <= (step or 0) < len(run.steps):
@@ -98,7 +99,8 @@ def verify(
         check_ends(each, listen)
     scored = LeftOut(run.header.get("calibration") if searches and step is None else None)
     held_out = HeldOutRows(run.header.get("held_out") if step is None else None)
-    own = () if searches or run.header.get("cv_scores") is not None else (held_out,)
+    own: tuple[LeftOut | HeldOutRows, ...] = () if left_out is None else (left_out,)
+    own += () if searches or run.header.get("cv_scores") is not None else (held_out,)
     found = _Verifier(engine, run, data, step, listen, judge, takers=own).findings()
     for fold in folds:
         mine = (scored, held_out) if not searches or fold in searches[0].runs else ()
@@ -113,7 +115,7 @@ def verify(
         if searches:
             curves = [search.folds for search in searches]
             check_curve(run.path, run.header, run.spec.select, curves, _c_of(run.steps[0]))
-            scored.check(run)
+            scored.check(run, str(run.path))
         held_out.check(run)
     if trusted:
         for each in (run, *folds):

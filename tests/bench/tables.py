@@ -2,11 +2,11 @@
 
 ingest: a mixed table of ``--rows`` rows (numbers with gaps, strings, a date as text, an id; made, Parquet). Ours is
 ``svmsieve ingest``, the whole command, and ends with shards on disk; theirs is pandas' reader and a ColumnTransformer
-(OneHotEncoder, StandardScaler after a SimpleImputer with its indicator), and ends with a matrix in memory. Rows a second,
-and the peak memory of either process.
+(OneHotEncoder, StandardScaler after a SimpleImputer with its indicator), and ends with a matrix in memory. Rows a
+second, and the peak memory of either process.
 
-tune: ``svmsieve tune`` on flights_raw.parquet (development data) with a fifth of the rows held out of everything, beside
-a Pipeline of the same transformers and LinearSVC(loss="hinge") in a GridSearchCV over the C that tune tries on its
+tune: ``svmsieve tune`` on flights_raw.parquet (development data) with a fifth of the rows held out of everything, and a
+Pipeline of the same transformers and LinearSVC(loss="hinge") in a GridSearchCV over the C that tune tries on its
 lattice, 5 folds, both cores. Accuracy on the rows held out.
 
 python -m tests.bench.tables [ingest] [tune] [--rows 5000000]

@@ -79,8 +79,8 @@ def test_commands_say_which_shard_in_one_line(made, data, tmp_path, capsys, word
 @pytest.mark.parametrize(
     "words",
     [
-        ["predict", "{run}", "{data}", "--out", "{new}", "--c", "1"],
-        ["screen", "{data}", "--reference", "{run}", "--c", "2", "--out", "{new}"],
+        ["predict", "{run}", "{data}", "--out", "{new}.csv", "--c", "1"],
+        ["screen", "{data}", "--reference", "{run}", "--c", "2", "--out", "{new}.csv"],
         ["datasets", "describe", "{data}"],
         ["datasets", "compact", "{data}"],
         ["datasets", "copy", "{data}", "{new}"],

@@ -31,9 +31,9 @@ REFUSED = {
 COMMANDS = {
     "path": "path {shards} --out {new} --grid 1",
     "train": "train {shards} --out {new} --c 1",
-    "screen": "screen {shards} --reference {run} --c 1 --out {new}",
+    "screen": "screen {shards} --reference {run} --c 1 --out {new}.csv",
     "verify": "verify {run} {shards}",
-    "predict": "predict {run} {shards} --out {new}",
+    "predict": "predict {run} {shards} --out {new}.csv",
     "describe": "datasets describe {shards}",
 }
 

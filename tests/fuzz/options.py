@@ -17,7 +17,8 @@ from pipeline.errors import SieveError
 from tests.fuzz.judge import Target, WrongError
 from tests.fuzz.mutate import NUMBERS, TEXTS
 
-COMMANDS = ("path", "train", "ingest", "screen", "predict", "verify", "export", "nightly")
+COMMANDS = ("path", "train", "ingest", "screen", "predict", "verify", "export", "weights", "nightly")
+TABLES = ("screen", "predict")  # what they write has a format, by its name
 NOT_HERE = ("scheduler", "help")  # an address would be waited for
 VALUES = (
     *NUMBERS,
@@ -44,7 +45,7 @@ class Options(Target):
         options = [p for p in command.params if isinstance(p, click.Option) and p.name not in (*NOT_HERE, "out")]
         words = [str(folder / "nosuch.svm") for p in command.params if isinstance(p, click.Argument)]
         if any(p.name == "out" for p in command.params):
-            words += ["--out", str(folder / "out")]
+            words += ["--out", str(folder / ("out.csv" if command.name in TABLES else "out"))]
         for option in chance.sample(options, min(len(options), chance.choice((1, 1, 2, 3)))):
             words.append(option.opts[-1])
             if not option.is_flag:

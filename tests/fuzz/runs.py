@@ -112,6 +112,8 @@ class Runs(Target):
         watch = watch_for(run, silent)
         if watch is not None and not np.array_equal(watch.sketch.hashes, self.trained):
             raise WrongError("a damaged sketch of the rows that were trained on was used")
+        if run.spec.kernel == "linear":
+            run.weights(3, c)
         export(model, exported, chance.choice(self.writers))
 
     def _verify(self, out: Path) -> None:
@@ -174,6 +176,7 @@ class ClassRuns(Runs):
             for part in predict(engine, model, self.data):
                 if not np.isfinite(part.scores).all() or part.scores.shape[1] != 3:
                     raise WrongError("scores are not finite")
+        run.weights(3, c)
         export(model, exported, chance.choice(self.writers))
 
     def _verify(self, out: Path) -> None:

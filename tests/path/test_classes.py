@@ -365,7 +365,7 @@ def test_the_commands(tmp_path, capsys, data):
     )
     assert (code, "3 classes at 1 value of C" in said) == (0, True)
     refused = {
-        ("screen", data.path, "--reference", out, "--c", "1", "--out", tmp_path / "v"): "rows are screened for two",
+        ("screen", data.path, "--reference", out, "--c", "1", "--out", tmp_path / "v.csv"): "rows are screened for two",
         ("path", data.path, "--out", tmp_path / "x", "--class-weight", "a"): "nor LABEL=WEIGHT",
     }
     for arguments, message in refused.items():
@@ -376,7 +376,7 @@ def test_the_commands(tmp_path, capsys, data):
 def test_screening_rows_of_several_classes(tmp_path, capsys, data):
     two = fit_path(made(tmp_path / "two", table(), bias=1.0, positive="1"), out=tmp_path / "run", **QUICK)
     code, _, error = command(
-        capsys, "screen", data.path, "--reference", two.path, "--c", "1", "--out", tmp_path / "v", "-q"
+        capsys, "screen", data.path, "--reference", two.path, "--c", "1", "--out", tmp_path / "v.csv", "-q"
     )
     assert (code, error.count("\n")) == (1, 1)
     assert "has 3 classes, and screening needs two; ingest the files again with --positive LABEL" in error

@@ -338,7 +338,7 @@ def test_the_same_numbers_under_other_names_are_another_run(capsys, tmp_path, he
     (tmp_path / "a.csv").write_text("\n".join(["label,a,b", *rows]) + "\n")
     width = header.count(",") + 1
     (tmp_path / "b.csv").write_text("\n".join([header, *(",".join(row.split(",")[:width]) for row in rows)]) + "\n")
-    words = ["--out", tmp_path / "run", "--grid", 1, "--memory", "1GB", "-q"]
+    words = ["--out", tmp_path / "run", "--grid", 1, "--memory", "1GB", "--columns", "none", "-q"]
     assert command(capsys, "path", tmp_path / "a.csv", *words)[0] == 0
     code, _, err = command(capsys, "path", tmp_path / "b.csv", "--bias", bias, *words)
     assert (code, said in err) == (1 if said else 0, True)
@@ -346,6 +346,17 @@ def test_the_same_numbers_under_other_names_are_another_run(capsys, tmp_path, he
     relabelled = (tmp_path / "a.csv").read_text().replace("\n1,", "\nspam,")
     (tmp_path / "c.csv").write_text(relabelled)
     assert "(positive label '1', now 'spam')" in command(capsys, "path", tmp_path / "c.csv", *words)[2]
+
+
+def test_the_same_numbers_of_other_columns_are_another_run(capsys, tmp_path):
+    rows = [f"{k % 2},{'xyz'[k % 3]}" for k in range(60)]
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"label,{name}", *rows]) + "\n")
+    words = ["--out", tmp_path / "run", "--grid", 1, "--memory", "1GB", "-q"]
+    assert command(capsys, "path", tmp_path / "a.csv", *words)[0] == 0
+    assert command(capsys, "path", tmp_path / "a.csv", *words)[0] == 0
+    code, _, err = command(capsys, "path", tmp_path / "b.csv", *words)
+    assert (code, "(features were made of its columns in another way)" in err) == (1, True)
 
 
 # A step as an object

@@ -39,6 +39,7 @@ def commands(run: Path, data: Any, folder: Path) -> dict[str, list]:
     return {
         "predict": [run, data.path, "--c", 1, "--out", folder / "p.parquet", *quick],
         "export": [run, "--c", 1, "--out", folder / "svm.npz"],
+        "weights": [run, "--c", 1],
         "verify": [run, data.path, *quick],
         "screen": [data.path, "--reference", run, "--c", 1.05, "--out", folder / "v.parquet", *quick],
         "train": [data.path, "--reference", run, "--c", 1.05, "--out", folder / "other", *quick],

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import pipeline
+from pipeline.data.tables.encoding import Encoding
 from pipeline.errors import RunError
 from pipeline.path.fit import fit_path
 from pipeline.path.path import versions
@@ -93,7 +94,7 @@ def is_kind(value: Any, kind: Any) -> bool:
 def test_every_attribute_is_of_the_kind_that_it_says(made):
     run = made[1]
     for record, kind in [(run.header, RunHeader), (run.header.data, DataRecord), *((s, StepRecord) for s in run.steps)]:
-        hints = get_type_hints(kind)
+        hints = get_type_hints(kind, localns={"Encoding": Encoding})
         for each in fields(kind):
             value = getattr(record, each.name)
             assert each.name == "_item" or is_kind(value, hints[each.name]), (each.name, value)

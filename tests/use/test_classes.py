@@ -69,19 +69,21 @@ def same_predictions(found: dict[str, list], made: Made, table: Table) -> None:
     names, s = made.run.classes, made.scores(table)
     assert list(found) == [*(f"score_{name}" for name in names), "label", "truth"]
     np.testing.assert_allclose(np.array([found[f"score_{name}"] for name in names]).T, s, rtol=1e-12, atol=1e-13)
-    assert found["label"] == [names[k] for k in np.argmax(s, axis=1)]
+    own = [int(name) for name in names] if made.table.y.dtype.kind != "U" else names
+    assert found["label"] == [own[k] for k in np.argmax(s, axis=1)], "numbers stay numbers"
 
 
 def test_predictions_equal_dense_numpy(tmp_path, inline, made):
     judged = write_class_predictions(inline, any_model_of(made.run), made.data, tmp_path / "p.parquet")
-    found, truth = written(tmp_path / "p.parquet"), [str(label) for label in made.table.y]
+    found, truth = written(tmp_path / "p.parquet"), made.table.y.tolist()
     same_predictions(found, made, made.table)
     assert found["truth"] == truth
     assert (judged.rows, judged.labelled) == (80, 80)
     assert judged.scores["accuracy"] == np.mean(np.array(found["label"]) == truth) == made.run.best.scores["accuracy"]
     parts = list(pipeline.predict(inline, made.run, made.data))
-    assert np.concatenate([part.label for part in parts]).tolist() == found["label"]
-    assert np.concatenate([part.truth for part in parts]).tolist() == truth
+    assert np.concatenate([part.label for part in parts]).tolist() == [str(label) for label in found["label"]]
+    assert np.concatenate([part.truth for part in parts]).tolist() == [str(label) for label in truth]
+    assert judged.scores == pytest.approx(made.run.best.scores, abs=1e-12), "AUC, too"
     assert [part.first_row for part in parts] == np.cumsum([0, *(part.codes.size for part in parts[:-1])]).tolist()
 
 
@@ -264,8 +266,20 @@ def test_a_kernels_model_of_several_classes(tmp_path, inline, capsys):
     assert (
         np.concatenate([part.scores for part in again]).tolist() == np.concatenate([p.scores for p in found]).tolist()
     )
-    with pytest.raises(RunError, match="a kernel's model of several classes is not exported; export one, as"):
-        export(any_model_of(run), tmp_path / "svm.npz", "npz")
+    with pytest.raises(
+        RunError, match=r"a kernel's model of several classes cannot be .* libsvm; there are sklearn, npz"
+    ):
+        export(any_model_of(run), tmp_path / "svm.model", "libsvm")
+    export(any_model_of(run), tmp_path / "svm.npz", "sklearn")
+    svm = pipeline.load_sklearn(tmp_path / "svm.npz")
+    np.testing.assert_allclose(svm.decision_function(other.x), s, rtol=1e-9, atol=1e-12)
+    assert svm.predict(other.x).tolist() == [int(run.classes[k]) for k in np.argmax(s, axis=1)]
+    used = table.x[np.any([part.alpha for part in run.best.parts], axis=0)]
+    assert svm.support_vectors_.shape == (len({tuple(row) for row in used}), 12), "a row of several classes, once"
+    export(any_model_of(run), tmp_path / "arrays.npz", "npz")
+    with np.load(tmp_path / "arrays.npz", allow_pickle=False) as stored:
+        assert stored["coefficients"].tolist() == svm.dual_coef_.tolist()
+        assert (stored["bias"], stored["gamma"], stored["labels"].tolist()) == (1.0, 0.2, list(run.classes))
     code, said, _ = command(capsys, "export", tmp_path / "run" / "classes" / "1", "--out", tmp_path / "one.model")
     assert (code, "libsvm" in said) == (0, True)
 

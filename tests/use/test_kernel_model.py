@@ -90,7 +90,7 @@ def test_predictions_equal_a_dense_kernel(made, inline, tmp_path):
         close(scored(predict(inline, made.run.steps[step], data)), expected)
     found = write_predictions(inline, model_of(made.run), data, tmp_path / "p.parquet")
     assert found.scores["accuracy"] == np.mean((made.scores(other.x) > 0) == (other.y == 1))
-    assert pq.read_table(tmp_path / "p.parquet").column("truth").to_pylist() == other.y.astype(str).tolist()
+    assert pq.read_table(tmp_path / "p.parquet").column("truth").to_pylist() == other.y.tolist()
 
 
 @settings(max_examples=8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ import pipeline
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, DatasetError, OutputError, RunError, SpecError
 from pipeline.files import write_json
+from pipeline.maths.area import Area
 from pipeline.maths.calibration import fit_calibration
 from pipeline.path.fit import fit_path
 from pipeline.runs.directory import Run, open_run
@@ -60,10 +62,9 @@ def test_predictions_equal_dense_numpy(tmp_path, inline, labels, bias):
     score = one.dense_scores(one.run.best.w)
     assert np.abs(score).max() > 0.3
     close(columns["score"], score)
-    said = np.array([str(label) for label in labels])[(score > 0).astype(int)]
-    assert columns["label"] == said.tolist()
-    assert columns["truth"] == [str(y) for y in one.table.y]
-    y = np.array(columns["truth"]) == str(labels[1])
+    assert columns["label"] == [labels[k] for k in (score > 0).astype(int)], "numbers stay numbers"
+    assert columns["truth"] == one.table.y.tolist()
+    y = np.array(columns["truth"]) == labels[1]
     assert found["accuracy"] == metrics.accuracy_score(y, score > 0)
     close(found["balanced_accuracy"], metrics.balanced_accuracy_score(y, score > 0))
     close(found["auc"], metrics.roc_auc_score(y, score))
@@ -88,7 +89,7 @@ def test_a_score_of_zero_is_negative(made, tmp_path, inline):
     write_predictions(inline, replace(one, w=np.zeros_like(one.w)), made.data, tmp_path / "p.parquet")
     columns = read(tmp_path / "p.parquet")
     assert set(columns["score"]) == {0.0}
-    assert set(columns["label"]) == {"0"}
+    assert set(columns["label"]) == {0}
 
 
 @settings(max_examples=12)
@@ -249,6 +250,19 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     assert err.startswith("predict: 569 rows")
 
 
+def test_the_auc_of_more_rows_than_are_kept_has_a_bound(made, tmp_path, capsys, monkeypatch):
+    words = ["predict", made.run.path, made.data.path, "--out", tmp_path / "p.csv", "-q"]
+    exact = json.loads(command(capsys, *words, "--json")[1])
+    assert exact["auc_error"] == 0.0
+    assert "within" not in command(capsys, *words)[1]
+    monkeypatch.setattr("pipeline.maths.running_scores.Area", partial(Area, 20))
+    found = json.loads(command(capsys, *words, "--json")[1])
+    assert 0 < found["auc_error"] < 0.1
+    assert abs(found["scores"]["auc"] - exact["scores"]["auc"]) <= found["auc_error"]
+    assert {**found["scores"], "auc": 0} == {**exact["scores"], "auc": 0}
+    assert f"AUC {found['scores']['auc']:.4f} (within {found['auc_error']:.1g}), F1" in command(capsys, *words)[1]
+
+
 def _standardised() -> np.ndarray:
     x = load_breast_cancer().data
     return np.column_stack([(x - x.mean(0)) / x.std(0), np.ones(len(x))])
@@ -265,6 +279,8 @@ def _standardised() -> np.ndarray:
         (["{run}", "nowhere.svm", "--out", "p.parquet"], 1, "no such file"),
         (["{run}", "{data}", "--out", "p.parquet", "--c", "1e-9"], 1, "the smallest C is 0.01"),
         (["{run}", "{data}", "--out", "p.parquet", "--scheduler", "pigeon"], 1, "unknown scheduler"),
+        (["{run}", "{data}", "--out", "p.txt"], 2, "neither .parquet nor .csv nor .csv.gz"),
+        (["{run}", "{data}", "--out", "s3://bucket/p.csv"], 2, "results are written to this machine"),
         (["{run}", "{data}", "--out", "nowhere/p.parquet"], 1, "No such file or directory"),
         (["{run}", "breast_cancer", "-q", "--out", "p.parquet"], 1, "pass --bias 1.0"),
     ],

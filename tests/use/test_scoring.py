@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
@@ -361,7 +362,7 @@ def test_validation_data_that_were_trained_on_are_mentioned(capsys, home, tmp_pa
 
 def test_the_command_judges_what_it_can(capsys, home, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    half = [str(y) if j < 30 else None for j, y in enumerate(TABLE.y)]
+    half = [int(y) if j < 30 else None for j, y in enumerate(TABLE.y)]
     write_table(Path("half.csv"), named_columns(NAMES[::-1], label=half))
     write_table(Path("none.csv"), named_columns(NAMES[::-1]))
     code, out, err = command(capsys, "predict", home / "named", "half.csv", "--out", "p.parquet", "-q", "--json")
@@ -398,3 +399,66 @@ def test_validation_data_by_name(home, tmp_path, named):
     with pytest.raises(SpecError, match="no column f0, which"):
         fit_path(data, out=tmp_path / "less", validation=pipeline.open_dataset(path), grid=(1.0,), scheduler="inline")
     assert not (tmp_path / "less" / HEADER).exists()
+
+
+ONE_ROW = {
+    "rows.svm": lambda path: path.write_text("1:0.5 2:1\n"),
+    "rows.npz": lambda path: np.savez(path, **npz_arrays(sp.csr_array([[0.5, 1.0]]))),
+    "rows.csv": lambda path: write_table(path, {name: [1.0] for name in NAMES}),
+    "rows.parquet": lambda path: write_table(path, {name: [1.0] for name in NAMES}),
+    "empty.csv": lambda path: write_table(path, {name: [1.0] for name in NAMES} | {"label": [None]}),
+    "empty.parquet": lambda path: pq.write_table(pa.table({n: [1.0] for n in NAMES} | {"label": pa.nulls(1)}), path),
+}
+
+
+def npz_arrays(x) -> dict[str, np.ndarray]:
+    return {"data": x.data, "indices": x.indices, "indptr": x.indptr, "shape": np.array(x.shape)}
+
+
+@pytest.mark.parametrize("kind", ONE_ROW)
+@pytest.mark.parametrize("out", ["p.parquet", "p.csv", "p.csv.gz"])
+def test_one_row_without_a_label(capsys, home, tmp_path, kind, out):
+    ONE_ROW[kind](tmp_path / kind)
+    run = home / ("bare" if kind in ("rows.svm", "rows.npz") else "named")
+    code, said, err = command(capsys, "predict", run, tmp_path / kind, "--out", tmp_path / out, "-q")
+    assert (code, err) == (0, "")
+    assert said == f"{tmp_path / out}: 1 row by step 0 (C = 1): no row has a label that the run knows\n"
+    found = pq.read_table(tmp_path / out) if out == "p.parquet" else pacsv.read_csv(tmp_path / out)
+    assert found.column_names == ["score", "label", "truth"]
+    w = open_run(run).best.w
+    assert found["score"].to_pylist() == pytest.approx([w[:2] @ [0.5, 1.0] if run.name == "bare" else w.sum()])
+    assert found["label"].to_pylist() == [int(found["score"][0].as_py() > 0)]
+    assert found["truth"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize("kind", ONE_ROW)
+@pytest.mark.parametrize("verb", ["path", "screen", "ingest", "tune", "verify"])
+def test_without_labels_there_is_only_scoring(capsys, home, tmp_path, kind, verb):
+    ONE_ROW[kind](tmp_path / kind)
+    words = {
+        "path": ["path", tmp_path / kind, "--out", tmp_path / "new", "-q"],
+        "screen": [
+            "screen",
+            tmp_path / kind,
+            "--reference",
+            home / "named",
+            "--c",
+            1,
+            "--out",
+            tmp_path / "v.csv",
+            "-q",
+        ],
+        "ingest": ["ingest", tmp_path / kind, "--out", tmp_path / "new", "-q"],
+        "tune": ["tune", tmp_path / kind, "--out", tmp_path / "new", "-q"],
+        "verify": ["verify", home / "named", tmp_path / kind, "-q"],
+    }[verb]
+    code, _, err = command(capsys, *words)
+    (line,) = err.splitlines()
+    assert code == 1
+    cure = {"svm": "write label index:value", "npz": "needs data, indices, indptr, shape and y, the labels"}
+    assert cure.get(kind.rpartition(".")[2], "--label-column") in line
+
+
+def test_standard_input_is_not_read(capsys, home, tmp_path):
+    code, _, err = command(capsys, "predict", home / "named", "-", "--out", tmp_path / "p.csv")
+    assert (code, err) == (1, "svmsieve: DATA -: standard input is not read; write the rows to a file, and name that\n")

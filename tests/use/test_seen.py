@@ -191,7 +191,11 @@ def test_it_is_the_same_for_any_cut_and_on_any_backend(home, tmp_path):
     made = {(home / "bare" / SKETCH_FILE).read_bytes()}
     for number, (cut, scheduler) in enumerate(((90, "threads"), (5, "threads"), (7, "processes"))):
         source = write_svmlight(tmp_path / "rows.svm", some(np.random.default_rng(number).permutation(N)))
-        ingest([str(source)], tmp_path / "shards", reading_spec(columns="none", rows_per_shard=cut, bias=1.0, overwrite=True))
+        ingest(
+            [str(source)],
+            tmp_path / "shards",
+            reading_spec(columns="none", rows_per_shard=cut, bias=1.0, overwrite=True),
+        )
         run = pipeline.fit_path(
             tmp_path / "shards", out=tmp_path / str(number), grid=(0.1,), scheduler=scheduler, workers=2
         )

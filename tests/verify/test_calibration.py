@@ -17,8 +17,11 @@ from pipeline.path.tune import tune_run
 from pipeline.runs.directory import open_run
 from pipeline.spec import PathSpec
 from pipeline.verify.calibration import wrong_calibration
+from pipeline.verify.classes import verify_any
 from pipeline.verify.sigmoid import sigmoid_of
+from tests.formats import Table
 from tests.tampering import change_header, found
+from tests.trained import shards_of, sparse_rows
 from tests.worlds import plain_world, write_shards
 
 
@@ -91,3 +94,34 @@ def test_the_calibration_of_a_tuned_run(tuned, tmp_path, kind):
         change_header(run, calibration=wrong)
         with pytest.raises(RunError, match=r"the calibration is .*; tune again"):
             found(run, data)
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("several")
+    made = sparse_rows(150)
+    y = np.argmax(made.x[:, :3] + 0.3 * np.random.default_rng(1).standard_normal((150, 3)), axis=1)
+    data, runs = shards_of(folder, Table(made.x, y, made.costs), bias=1.0), {}
+    with Engine("inline") as engine:
+        for kind in KINDS:
+            spec = PathSpec(cv=3, patience=1, tol=1e-3, stratified=True, seed=2)
+            runs[kind] = tune_run(engine, data, [spec], folder / kind, calibration=kind, c_max=1.0).path
+    return data, runs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_calibrations_of_several_classes(several, tmp_path, kind):
+    """Each class's is held to the scores of the rows that the folds' models of that class left out."""
+    data, run = several[0], shutil.copytree(several[1][kind], tmp_path / "run")
+    said = [each.to_json() for each in open_run(run).header.calibration]
+    assert [each["kind"] for each in said] == [kind] * 3
+    with Engine("inline") as engine:
+        assert all(finding.holds for finding in verify_any(engine, run, data))
+        other = fit_calibration(*rows(), kind, said[1]["c"]).to_json()
+        for wrong in ([said[0], other, said[2]], [said[0], said[2], said[1]], [*said[:2], said[2] | {"c": 1.25}]):
+            change_header(run, calibration=wrong)
+            name = next(k for k in range(3) if wrong[k] != said[k])
+            with pytest.raises(RunError, match=rf"run: class {name}: the calibration .*; tune again"):
+                verify_any(engine, run, data)
+        change_header(run, calibration=said)
+        assert all(finding.holds for finding in verify_any(engine, run, data))

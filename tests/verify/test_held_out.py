@@ -13,7 +13,7 @@ from pipeline.errors import RunError
 from pipeline.maths.histogram import confusion, score_histogram
 from pipeline.path.fit import fit_path, tune
 from pipeline.runs.directory import open_run
-from pipeline.runs.held_out import HeldOut
+from pipeline.runs.held_out import held_out_of
 from pipeline.verify.classes import verify_any
 from pipeline.verify.held_out import wrong_histogram
 from tests.formats import Table
@@ -149,7 +149,7 @@ def test_what_is_none_is_refused(tmp_path, made, item):
 
 def test_rows_on_an_edge_may_be_on_either_side():
     score, y = np.array([-1.0, -1e-9, 0.25, 0.5, 2.0]), np.array([-1, 1, -1, 1, 1])
-    said = HeldOut(1.0, "holdout", score_histogram(score, y)).to_json()
+    said = held_out_of(1.0, "holdout", score, y)
     assert wrong_histogram(said, score + 2e-9, np.full(5, 1e-8), y) == ""
     assert "positive rows up to" in wrong_histogram(said, score + 2e-7, np.full(5, 1e-8), y)
 

@@ -168,8 +168,7 @@ def _refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: boo
 
 def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -> IngestSpec:
     """Return the spec with what an existing data set settles: index base, feature limit, bias and groups."""
-    if not abs(spec.bias) <= LARGEST_NORM:
-        raise DataError(f"--bias {spec.bias:g} is too large; scale the features and choose a bias near 1")
+    check_bias(spec.bias)
     if old is None:
         return spec
     if "columns" in given:
@@ -201,8 +200,14 @@ def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -
     return replace(spec, bias=old.bias, reading=reading)
 
 
+def check_bias(bias: float) -> None:
+    """Refuse a bias that no norm has room for."""
+    if not abs(bias) <= LARGEST_NORM:
+        raise DataError(f"--bias {bias:g} is too large; scale the features and choose a bias near 1")
+
+
 @dataclass(frozen=True)
-class _Written:
+class WrittenShard:
     """A shard on disk: the numbers of the labels in it, and what these were written as."""
 
     info: ShardInfo
@@ -229,7 +234,7 @@ class _Ingest:
         self.rows, self.bytes, self.total_bytes = 0, 0, sum(source.size for source in sources)
         self.smallest, self.largest = LARGEST_FEATURES, -1
         self.read: list[SourceInfo] = []
-        self.written: list[Future[_Written]] = []
+        self.written: list[Future[WrittenShard]] = []
         self.columns = self._shared_columns()
         self.bias_index = self._bias_index()
 
@@ -282,9 +287,9 @@ class _Ingest:
             self.written[-1].result()
         name = self.directory.name_of(len(self.written))
         bias = self.spec.bias, self.bias_index
-        self.written.append(pool.submit(_write_pieces, self.directory.path, name, pieces, self.coder.values, *bias))
+        self.written.append(pool.submit(write_pieces, self.directory.path, name, pieces, self.coder.values, *bias))
 
-    def _amended(self, shards: list[_Written], classes: int, pool: ThreadPoolExecutor) -> list[ShardInfo]:
+    def _amended(self, shards: list[WrittenShard], classes: int, pool: ThreadPoolExecutor) -> list[ShardInfo]:
         shift = self._shift()
         bias_index = self._features() - 1 if self.spec.bias and self.bias_index == UNKNOWN_BIAS_INDEX else None
         values, tasks = self.coder.values, []
@@ -363,12 +368,12 @@ class _Ingest:
         return wanted
 
 
-def _write_pieces(
+def write_pieces(
     directory: Path, name: str, pieces: list[Piece], values: np.ndarray, bias: float, bias_index: int
-) -> _Written:
+) -> WrittenShard:
     """Write a shard, whose labels are written as ``values`` says of their numbers."""
     rows = join(pieces, bias, bias_index)
     present = np.flatnonzero(np.bincount(rows.labels, minlength=values.size))
     classes = values.size if values.dtype == np.int32 else 0
     info = write_shard(directory, name, replace(rows, labels=values[rows.labels]), classes)
-    return _Written(info, present, values)
+    return WrittenShard(info, present, values)

@@ -114,7 +114,9 @@ def labels_of(batch: pa.RecordBatch | pa.Table, layout: Layout, origin: Origin, 
         problem = f"column '{layout.label}' is damaged ({error}); write the file again"
         raise DataError(problem, path=origin.path) from error
     if column.null_count and not rules.unlabelled:
-        raise origin.error(_first_null(column), "the label is missing; fill it or drop the row")
+        other = f"name another column than '{layout.label}' with --label-column"
+        problem = f"the label is missing; fill it or drop the row, or {other}"
+        raise origin.error(_first_null(column), problem)
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
     return refuse_missing(RawLabels.coded(codes, [*encoded.dictionary.to_pylist(), None]), origin, rules)

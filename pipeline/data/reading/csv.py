@@ -58,13 +58,23 @@ class CsvSource:
         row = 1 if self.options.columns else 2
         before = 0
         try:
-            for batch, after in self._batches():
+            for batch, after in self._batches(self._types()):
                 yield batch, Origin(self.path, row, columns=self.columns), after - before
                 before, row = after, row + batch.num_rows
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             raise self._translated(str(error)) from error
 
-    def _batches(self) -> Iterator[tuple[pa.RecordBatch, int]]:
+    def texts(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns as the text that stands there; a cell with nothing in it, not even quotes, is null."""
+        types = dict.fromkeys(names, pa.string())
+        as_text = {"strings_can_be_null": True, "quoted_strings_can_be_null": False, "null_values": [""]}
+        try:
+            for batch, _ in self._batches(pacsv.ConvertOptions(column_types=types, include_columns=names, **as_text)):
+                yield batch
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            raise self._translated(str(error)) from error
+
+    def _batches(self, types: pacsv.ConvertOptions) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Yield batches and how far the file has been read.
 
         Blocks are small, and lines longer than a block rare: where one turns up, reading goes on after the rows that
@@ -77,7 +87,7 @@ class CsvSource:
                     options = self._reading(block_bytes, done)
                     parsing = pacsv.ParseOptions(delimiter=self.separator)
                     checked = CheckedLines(stream, self.path, self.separator)
-                    for batch in pacsv.open_csv(checked, options, parsing, self._types()):
+                    for batch in pacsv.open_csv(checked, options, parsing, types):
                         yield batch, position(stream, self.size)
                         done += batch.num_rows
                 checked.finish()

@@ -41,7 +41,8 @@ class NpzSource:
             names = {name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")}
             for name in NEEDED:
                 if name not in names and not (name == "y" and self.rules.unlabelled):
-                    raise DataError(f"no array '{name}'; an npz needs data, indices, indptr, shape and y", path=path)
+                    needed = "data, indices, indptr, shape and y, the labels"
+                    raise DataError(f"no array '{name}'; an npz needs {needed}: add it", path=path)
             if "format" in names:
                 kind = label_text(NpzMember(archive, "format", path).read(1).tolist()[0])
                 if kind != "csr":

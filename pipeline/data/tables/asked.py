@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.files import is_folder
 from pipeline.errors import SpecError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def with_columns(reading: ReadOptions, columns: str | TablePlan | Encoding, bias
 
     plan = columns if isinstance(columns, TablePlan) else TablePlan()
     if isinstance(columns, str) and columns != AUTO:
-        if Path(columns).is_dir():
+        if is_folder(columns):
             return reading.encoded(stored_encoding(Path(columns)))
         plan = read_plan(columns)
     elif not isinstance(columns, str | TablePlan):

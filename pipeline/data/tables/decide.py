@@ -182,7 +182,7 @@ class _Maker:
         if not all(map(math.isfinite, (mean, scale, gap))):
             problem = f"column '{name}' has numbers up to {max(abs(x.low), abs(x.high)):.3g}, too large to average"
             raise DataError(f"{problem}; divide it, or name it in --columns FILE.yaml under drop", path=self.path)
-        self.roles.append(Number(name, mean, scale or 1.0, gap, missing, asked.scale))
+        self.roles.append(Number(name, _short(mean), _short(scale or 1.0), _short(gap), missing, asked.scale))
 
     def category(self, names: tuple[str, ...], asked: Categorical) -> None:
         """Give every value a feature, or a bucket."""
@@ -221,3 +221,8 @@ class _Maker:
     def _is_id(found: Found) -> bool:
         values = found.values
         return values is not None and not values.twice and found.rows - found.missing > FEW_ROWS
+
+
+def _short(number: float) -> float:
+    """Return a number without its last bits, which depend on how the rows were cut into batches."""
+    return float(f"{number:.12g}")

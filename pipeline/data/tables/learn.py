@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -48,7 +48,7 @@ class Table(Protocol):
 
 def learn(tables: Sequence[Table], plan: TablePlan, workers: int, listen: Listener) -> Encoding:
     """Read tables once and return what is to be done with their columns."""
-    plan, kinds = _settled(tables, plan)
+    plan, kinds = settled(tables, plan)
     survey = Survey(wishes(plan, kinds))
     total = sum(table.size for table in tables)
     with ThreadPoolExecutor(workers, "svmsieve-survey") as pool:
@@ -86,6 +86,15 @@ class Survey:
         """Take in what the next batch says; where there are too many values, the column with most forgets some."""
         for name, found in batch.items():
             self.found[name].add(found)
+        self._forget()
+
+    def merge(self, later: Mapping[str, Found]) -> None:
+        """Take in what is known of later rows."""
+        for name, found in later.items():
+            self.found[name].merge(found)
+        self._forget()
+
+    def _forget(self) -> None:
         values = [found.values for found in self.found.values() if found.values is not None]
         while sum(len(each.counts) for each in values) > MOST_TOGETHER:
             max(values, key=lambda each: len(each.counts)).forget()
@@ -97,7 +106,7 @@ def _looked(
     return look(batch, wanted, origin), batch.num_rows, share
 
 
-def _settled(tables: Sequence[Table], plan: TablePlan) -> tuple[TablePlan, dict[str, str]]:
+def settled(tables: Sequence[Table], plan: TablePlan) -> tuple[TablePlan, dict[str, str]]:
     """Return the plan with label, weight and group as the layout has them, and what kind each other column is."""
     layout = tables[0].layout
     assert layout.raw is not None

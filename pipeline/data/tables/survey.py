@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -101,8 +101,18 @@ class Values:
             place = pc.index_in(values, self.kept).fill_null(-1).to_numpy(zero_copy_only=False)
             found = np.flatnonzero((place >= 0) & (counts > 0))
             values, counts = values.take(pa.array(found)), counts[found]
+        self._count(zip(Coded(cells.codes, values).texts, counts.tolist(), strict=True))
+
+    def merge(self, later: Values) -> None:
+        """Take in what was counted in later rows."""
+        self._count(pair for pair in later.counts.items() if self.kept is None or pair[0] in self.counts)
+        self.all = self.all and later.all
+        self.twice = self.twice or later.twice
+        self.long = self.long or later.long
+
+    def _count(self, pairs: Iterable[tuple[str, int]]) -> None:
         known = self.counts
-        for text, count in zip(Coded(cells.codes, values).texts, counts.tolist(), strict=True):
+        for text, count in pairs:
             if not count:
                 continue
             if len(text) > LONGEST_VALUE:
@@ -164,7 +174,16 @@ class Found:
         self.times = self.times or batch.times
         if self.values is not None and batch.cells is not None:
             self.values.add(batch.cells)
-        self.words.update(batch.words)
+        self._count_words(batch.words)
+
+    def merge(self, later: Found) -> None:
+        """Take in what was found in later rows."""
+        self.add(BatchFound(later.rows, later.missing, later.numbers, later.dates, later.times, words=later.words))
+        if self.values is not None and later.values is not None:
+            self.values.merge(later.values)
+
+    def _count_words(self, words: Mapping[str, int]) -> None:
+        self.words.update(words)
         if len(self.words) > MOST_VALUES:
             self.words = Counter(dict(self.words.most_common(MOST_VALUES // 2)))
 

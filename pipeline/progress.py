@@ -1,4 +1,7 @@
-"""Progress for people: a live bar on a terminal, a plain line now and then otherwise, nothing when quiet."""
+"""Progress for people: a live bar on a terminal or in a notebook, else a plain line now and then; quiet, nothing.
+
+In a notebook the bar needs ipywidgets; without them there are lines.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from pipeline.events import Event, Listener, Note, Progress, StepProgress, listening, silent
 
@@ -36,7 +40,7 @@ def progress(quiet: bool = False) -> Iterator[Listener]:
     """Yield a listener that shows events on stderr."""
     if quiet:
         yield silent
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() or ("ipykernel" in sys.modules and find_spec("ipywidgets") is not None):
         with _bar() as listener, listening(listener):
             yield listener
     else:
@@ -96,9 +100,9 @@ class _Lines:
 
 @contextmanager
 def _bar() -> Iterator[Listener]:
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.console import Console  # noqa: PLC0415 - slow to import, as is the rest of it
+    from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import Progress as Bar  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[shown]}"), TimeRemainingColumn())
     started = time.monotonic()

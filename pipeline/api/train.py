@@ -1,0 +1,287 @@
+"""Training: ``svmsieve.fit_path`` and ``svmsieve.tune``, on data of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.api.keywords import checked_keywords
+from pipeline.engine.engine import Engine
+from pipeline.path import fit
+from pipeline.path.fit import AnyStep
+from pipeline.progress import progress
+from pipeline.runs.classes import ClassesRun
+from pipeline.runs.directory import Run, RunOf
+from pipeline.spec import PATIENCE, ClassWeight, PathSpec
+
+
+@checked_keywords
+def fit_path(  # noqa: PLR0913 - all but two are keywords
+    data: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    label: str | None = None,
+    positive: Any = None,
+    columns: Any = None,
+    bias: float | None = None,
+    hasher: Any = None,
+    shards: str | Path | None = None,
+    out: str | Path | None = None,
+    validation: Any = None,
+    reference: AnyStep | RunOf[Any] | Sequence[AnyStep] | None = None,
+    c_max: float = PathSpec.c_max,
+    epsilon: float = PathSpec.epsilon,
+    grid: Sequence[float] | None = PathSpec.grid,
+    grid_in_c_min: bool = PathSpec.grid_in_c_min,
+    tol: float = PathSpec.tol,
+    rule: str = PathSpec.rule,
+    solver: str = PathSpec.solver,
+    memory: int | str | None = None,
+    class_weight: ClassWeight | Mapping[str, float] = PathSpec.class_weight,
+    holdout: float = PathSpec.holdout,
+    fold: tuple[int, int] | None = PathSpec.fold,
+    cv: int = PathSpec.cv,
+    select: str = PathSpec.select,
+    patience: int = PathSpec.patience,
+    predict: bool = PathSpec.predict,
+    shrink: bool = PathSpec.shrink,
+    kernel: str | None = None,
+    gamma: float | str | None = None,
+    stratified: bool = PathSpec.stratified,
+    seed: int = PathSpec.seed,
+    scheduler: str = "threads",
+    workers: int | None = None,
+    solve_on: str = "client",
+    engine: Engine | None = None,
+    verbose: int = 0,
+) -> Run | ClassesRun:
+    """Train a certified SVM at every C of the path; where the data have several classes, one for each of them.
+
+    Parameters
+    ----------
+    data : path, URL, name, Dataset, array, sparse matrix, frame or Dask collection
+        The rows; see ``open_dataset``. A Dask collection is never brought into memory.
+    y : array-like of shape (n_samples,) or Dask collection, default=None
+        The labels, where rows do not have them in a column.
+    sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+        The costs of these rows.
+    label : str, default=None
+        The column of a table or frame, or the key of a bag's dicts, that has the labels; None is "label".
+    positive, columns, bias, hasher, shards
+        As in ``open_dataset``.
+    out : path, default=None
+        The run directory; a run there that was interrupted is continued. Without it arrays are trained in memory, and
+        models of files live as long as the result or any of its steps.
+    validation : path, Dataset or pair (X, y), default=None
+        Data to score every model on.
+    reference : step, run or list of steps, default=None
+        Models of any runs, trained on these data or on others, to start from where their C is nearer.
+    c_max : float, default=1e4
+        Where the path ends.
+    epsilon : float, default=1e-3
+        Between two steps the model before is optimal up to this relative gap.
+    grid : list of float, default=None
+        The C to train at, instead of the path; in multiples of C_min if ``grid_in_c_min``.
+    grid_in_c_min : bool, default=False
+        See ``grid``.
+    tol : float, default=1e-4
+        The relative duality gap of every model, over all rows.
+    rule : str, default="it"
+        The screening rule: it, bt1, bt2, gap or none.
+    solver : str, default="auto"
+        auto, dcd, newton or liblinear; of a kernel auto, projected, newton or libsvm.
+    memory : int or str, default=None
+        Bytes, or "2GB"; None is what the run in ``out`` had, or half of the machine's.
+    class_weight : "balanced", pair or mapping, default=None
+        What multiplies the costs of negative and positive rows, or of rows by label: {"spam": 2}.
+    holdout : float, default=0.0
+        The share of the rows to leave out of training, and to score every model on.
+    fold : pair of int, default=None
+        (k, K): leave out part k of K instead.
+    cv : int, default=0
+        K: train K such folds beside the run, and score by them.
+    select : str, default="accuracy"
+        The score that names the best step: accuracy, balanced_accuracy, auc, f1 or log_loss.
+    patience : int, default=0
+        K: end the path when that score has not improved for K values of C; 0 goes on to the end.
+    predict : bool, default=True
+        Solve over the rows that are likely to move first; without it over every undecided row.
+    shrink : bool, default=True
+        dcd's own heuristic.
+    kernel : {"linear", "rbf"}, default=None
+        None is that of the references, or linear.
+    gamma : float or str, default=None
+        Of a kernel: a number, "0.1/d", or "scale"; None is that of the references, or scale.
+    stratified : bool, default=False
+        Make hold-out and folds of each class's rows equally large.
+    seed : int, default=0
+        Another one makes another hold-out and other folds.
+    scheduler : str, default="threads"
+        threads, processes, inline, or the address of a Dask scheduler.
+    workers : int, default=None
+        How many threads or processes; None is all cores.
+    solve_on : {"client", "worker"}, default="client"
+        On a cluster: where the solver runs.
+    engine : Engine, default=None
+        Runs the passes instead of a new one, and stays open.
+    verbose : int, default=0
+        1 shows progress, on a terminal and in a notebook.
+
+    Returns
+    -------
+    run : Run or ClassesRun
+        The steps by ascending C: ``run.steps[k].c``, ``.w``, ``.alpha``, ``.relative_gap``; ``run.best``;
+        ``run.to_frame()``.
+    """
+    with progress(quiet=not verbose) as listen:
+        return fit.fit_path(
+            data,
+            y,
+            sample_weight=sample_weight,
+            label=label,
+            positive=positive,
+            columns=columns,
+            bias=bias,
+            hasher=hasher,
+            shards=shards,
+            out=out,
+            validation=validation,
+            reference=list(reference.steps) if isinstance(reference, RunOf) else reference,
+            c_max=c_max,
+            epsilon=epsilon,
+            grid=grid,
+            grid_in_c_min=grid_in_c_min,
+            tol=tol,
+            rule=rule,
+            solver=solver,
+            memory=memory,
+            class_weight=class_weight,
+            holdout=holdout,
+            fold=fold,
+            cv=cv,
+            select=select,
+            patience=patience,
+            predict=predict,
+            shrink=shrink,
+            kernel=kernel,
+            gamma=gamma,
+            stratified=stratified,
+            seed=seed,
+            scheduler=scheduler,
+            workers=workers,
+            solve_on=solve_on,
+            listen=listen,
+            engine=engine,
+        )
+
+
+@checked_keywords
+def tune(  # noqa: PLR0913 - all but two are keywords
+    data: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    label: str | None = None,
+    positive: Any = None,
+    columns: Any = None,
+    bias: float | None = None,
+    hasher: Any = None,
+    shards: str | Path | None = None,
+    out: str | Path | None = None,
+    cv: int = 5,
+    holdout: float = 0.0,
+    metric: str = PathSpec.select,
+    select: str = "best",
+    patience: int = PATIENCE,
+    c_max: float | None = None,
+    grid: Sequence[float] | None = None,
+    grid_in_c_min: bool = False,
+    seed: int = PathSpec.seed,
+    calibration: str | None = "sigmoid",
+    tol: float = PathSpec.tol,
+    rule: str = PathSpec.rule,
+    solver: str = PathSpec.solver,
+    memory: int | str | None = None,
+    class_weight: ClassWeight | Mapping[str, float] = PathSpec.class_weight,
+    kernel: str | None = None,
+    gamma: float | str | Sequence[float | str] | None = None,
+    scheduler: str = "threads",
+    workers: int | None = None,
+    solve_on: str = "client",
+    engine: Engine | None = None,
+    verbose: int = 0,
+) -> Run | ClassesRun:
+    """Find the C that predicts best, and train a certified SVM at it on all rows.
+
+    Parameters
+    ----------
+    data, y, sample_weight, label, positive, columns, bias, hasher, shards, out
+        As in ``fit_path``.
+    cv : int, default=5
+        In how many folds every C is scored: stratified, by what is in the rows, the same tomorrow.
+    holdout : float, default=0.0
+        Score on this share of the rows instead, once.
+    metric : str, default="accuracy"
+        What is to be good: accuracy, balanced_accuracy, auc, f1 or log_loss.
+    select : {"best", "1se"}, default="best"
+        The C with the best score, or the smallest within one standard error of it.
+    patience : int, default=4
+        Stop when so many values of C in a row score no better.
+    c_max : float, default=None
+        No C above this.
+    grid : list of float, default=None
+        Try these C, all of them and no others; in multiples of C_min if ``grid_in_c_min``.
+    grid_in_c_min : bool, default=False
+        See ``grid``.
+    seed : int, default=0
+        Another one makes other folds.
+    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+        What makes probabilities of scores; None makes none.
+    gamma : float, str or list of these, default=None
+        Of a kernel, as in ``fit_path``, or several to choose from.
+    tol, rule, solver, memory, class_weight, kernel, scheduler, workers, solve_on, engine, verbose
+        As in ``fit_path``.
+
+    Returns
+    -------
+    run : Run or ClassesRun
+        Its only step is the model at the chosen C; ``run.header`` has the curve: ``cv_c``, ``cv_scores``, ``cv_se``,
+        ``c_best``, ``c_1se``, ``calibration``.
+    """
+    with progress(quiet=not verbose) as listen:
+        return fit.tune(
+            data,
+            y,
+            sample_weight=sample_weight,
+            label=label,
+            positive=positive,
+            columns=columns,
+            bias=bias,
+            hasher=hasher,
+            shards=shards,
+            out=out,
+            cv=cv,
+            holdout=holdout,
+            metric=metric,
+            select=select,
+            patience=patience,
+            c_max=c_max,
+            grid=grid,
+            grid_in_c_min=grid_in_c_min,
+            seed=seed,
+            calibration=calibration,
+            tol=tol,
+            rule=rule,
+            solver=solver,
+            memory=memory,
+            class_weight=class_weight,
+            kernel=kernel,
+            gamma=gamma,
+            scheduler=scheduler,
+            workers=workers,
+            solve_on=solve_on,
+            listen=listen,
+            engine=engine,
+        )

@@ -1,0 +1,43 @@
+"""Frames of pandas, polars and pyarrow as Arrow tables, their row index left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.collections.kinds import PANDAS, POLARS, kind_of
+from pipeline.errors import DataError
+
+
+def arrow_table(frame: Any, where: str) -> pa.Table:
+    """Return a frame as an Arrow table, or say in one line why it is none."""
+    kind = kind_of(frame, where)
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    if kind == POLARS:
+        if not hasattr(frame, "to_arrow") or not hasattr(frame, "columns"):
+            problem = f"a {type(frame).__name__} of polars is no table of rows"
+            raise DataError(f"{problem}; give a DataFrame (a LazyFrame: .collect())", path=where)
+        return frame.to_arrow()
+    if kind != PANDAS or not hasattr(frame, "columns"):
+        raise DataError(f"a {type(frame).__name__} is no table with columns; give a frame", path=where)
+    return _from_pandas(frame, where)
+
+
+def _from_pandas(frame: Any, where: str) -> pa.Table:
+    names = [str(name) for name in frame.columns]
+    return pa.Table.from_arrays([_column(frame.iloc[:, k], name, where) for k, name in enumerate(names)], names=names)
+
+
+def _column(column: Any, name: str, where: str) -> pa.Array:
+    if hasattr(column.dtype, "fill_value"):  # a sparse column of pandas, which Arrow does not know
+        column = column.sparse.to_dense()
+    try:
+        made = pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DataError(f"column '{name}' cannot be read ({said}); give it one type", path=where) from error
+    return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
