@@ -39,6 +39,7 @@ COMMANDS = Commands(
         "predict": "pipeline.cli.predict:predict_command",
         "weights": "pipeline.cli.weights:weights_command",
         "export": "pipeline.cli.export:export_command",
+        "report": "pipeline.cli.report:report_command",
         "nightly": "pipeline.cli.nightly:nightly_command",
         "store": "pipeline.cli.store:store",
         "datasets": "pipeline.cli.datasets:datasets",

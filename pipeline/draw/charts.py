@@ -91,6 +91,15 @@ def lines(ax: Axes, cs: Numbers, parts: Mapping[str, Numbers], label: str, share
         _above(ax, len(parts))
 
 
+def several(ax: Axes, lines: Mapping[str, tuple[np.ndarray, np.ndarray]], label: str) -> None:
+    """Draw curves over C that have C of their own."""
+    for (name, (cs, values)), colour in zip(lines.items(), colours(len(lines)), strict=True):
+        dots = "o" if cs.size <= 40 else ""
+        ax.plot(cs, values, color=colour, marker=dots, markersize=3, label=name)
+    over_c(ax, np.concatenate([cs for cs, _ in lines.values()]), label)
+    _above(ax, len(lines))
+
+
 def weight_bars(ax: Axes, names: Sequence[str], values: Numbers) -> None:
     """Draw weights as bars from zero, the largest on top."""
     w, places = np.asarray(values, float), np.arange(len(names))[::-1]
@@ -116,7 +125,7 @@ def weight_paths(ax: Axes, cs: Numbers, names: Sequence[str], paths: np.ndarray,
     ax.legend(loc="upper left", fontsize=7, ncols=1 if len(names) <= 6 else 2, handlelength=1.6)
 
 
-def test_curve(ax: Axes, x: Numbers, y: Numbers, labels: tuple[str, str], chance: tuple[Numbers, Numbers]) -> None:
+def unit_curve(ax: Axes, x: Numbers, y: Numbers, labels: tuple[str, str], chance: tuple[Numbers, Numbers]) -> None:
     """Draw a curve in the unit square beside what guessing gives."""
     ax.plot(*chance, color=PALETTE["grey"], linewidth=1.0, linestyle="--", label="guessing")
     ax.plot(x, y, color=PALETTE["blue"], label="the model")
