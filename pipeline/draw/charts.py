@@ -12,7 +12,8 @@ from pipeline.draw.canvas import PALETTE, colours, shown_name
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEFT, RIGHT = "left", "right"
+MOST_TICKS = 7  # of an axis of C
+DECADES_OF_GAPS = 6  # below tol that are drawn: closed forms have gaps of rounding alone
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -25,7 +26,15 @@ def over_c(ax: Axes, cs: Numbers, label: str) -> None:
         ax.set_xlim(cs[0] / 3, cs[0] * 3)
     elif len(cs):
         ax.set_xlim(min(cs), max(cs))
+    ax.locator_params(axis="x", numticks=MOST_TICKS)
+    ax.xaxis.set_major_formatter(_plain)
     ax.minorticks_off()
+
+
+def _plain(x: float, place: float) -> str:
+    """Return a number as ticks show it: 0.001, 10, 1e+05."""
+    del place
+    return f"{x:g}"
 
 
 def validation(
@@ -56,11 +65,12 @@ def validation(
 def gaps(ax: Axes, cs: Numbers, found: Numbers, tol: float) -> None:
     """Draw relative gaps over C below the tolerance."""
     values = np.asarray(found, float)
-    floor = max(values[values > 0].min(initial=tol), 1e-17) / 3
+    floor = max(values[values > 0].min(initial=tol), tol * 10.0**-DECADES_OF_GAPS)
     ax.plot(cs, np.maximum(values, floor), color=PALETTE["blue"], marker="o", markersize=2, linewidth=0.8)
     ax.axhline(tol, color=PALETTE["red"], linewidth=1.2, linestyle="--", label=f"tol {tol:g}")
     ax.set_yscale("log")
     ax.set_ylim(floor / 1.5, tol * 3)
+    ax.yaxis.set_major_formatter(_plain)
     over_c(ax, cs, "relative gap")
     ax.legend(loc="lower right")
 
@@ -122,7 +132,7 @@ def weight_paths(ax: Axes, cs: Numbers, names: Sequence[str], paths: np.ndarray,
     if chosen is not None:
         ax.axvline(chosen, color=PALETTE["grey"], linewidth=1.0, linestyle="--")
     over_c(ax, cs, "weight")
-    ax.legend(loc="upper left", fontsize=7, ncols=1 if len(names) <= 6 else 2, handlelength=1.6)
+    _above(ax, 2, size=7)
 
 
 def unit_curve(ax: Axes, x: Numbers, y: Numbers, labels: tuple[str, str], chance: tuple[Numbers, Numbers]) -> None:
@@ -206,6 +216,7 @@ def by_night(ax: Axes, nights: Sequence[str], parts: Mapping[str, Numbers], labe
     _above(ax, len(parts))
 
 
-def _above(ax: Axes, count: int) -> None:
+def _above(ax: Axes, columns: int, size: int = 8) -> None:
     """Put the legend above the axes, where nothing is drawn."""
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(count, 4), borderaxespad=0.2, handlelength=1.2)
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    ax.legend(**place, ncols=min(columns, 4), handlelength=1.4, fontsize=size)

@@ -11,11 +11,11 @@ import numpy as np
 from pipeline.draw import charts
 from pipeline.errors import SieveError
 from pipeline.report.over_c import over_c
-from pipeline.report.parts import Figure, Section, Table, number, score_name
+from pipeline.report.parts import Figure, Section, Table, number
 from pipeline.report.weights import moved_weights
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import Run
-from pipeline.runs.score_curve import score_curve
+from pipeline.runs.score_curve import score_curve, score_name
 from pipeline.spec import PathSpec
 
 AnyRun = Run | ClassesRun

@@ -8,9 +8,9 @@ import numpy as np
 
 from pipeline.draw import charts
 from pipeline.report.over_c import OverC
-from pipeline.report.parts import Figure, Table, number, score_name, share
+from pipeline.report.parts import Figure, Table, number, share
 from pipeline.report.weights import WeightPaths
-from pipeline.runs.score_curve import ScoreCurve
+from pipeline.runs.score_curve import ScoreCurve, score_name
 from pipeline.runs.weights import TopWeights
 
 RULE_NAMES = {"it": "IT", "bt1": "BT1", "bt2": "BT2", "gap": "gap ball", "none": "none"}
@@ -19,26 +19,17 @@ RULE_NAMES = {"it": "IT", "bt1": "BT1", "bt2": "BT2", "gap": "gap ball", "none":
 def validation_figure(curve: ScoreCurve, name: str | None = None) -> Figure:
     """Show the score over C, with folds, standard errors, and the C that are chosen by it."""
     name = name or curve.select
-    errors, marks = curve.error(name), _marks(curve) if name == curve.select else {}
-    folds = [(list(fold), np.array([scores.get(name) for scores in fold.values()], float)) for fold in curve.folds]
-    mean = [np.nan if x is None else x for x in curve.mean(name)]
-    spread = None if errors is None else [np.nan if x is None else x for x in errors]
+    mean, errors, marks = curve.mean(name), curve.error(name), curve.marks if name == curve.select else {}
     label = score_name(name)
     header = ("C", label, *(["± 1 SE"] if errors else []), *(f"fold {k + 1}" for k in range(len(curve.folds))), "")
     rows = []
     for k, c in enumerate(curve.cs):
-        cells = [number(c), number(curve.mean(name)[k]), *([number(errors[k], 2)] if errors else [])]
+        cells = [number(c), number(mean[k]), *([number(errors[k], 2)] if errors else [])]
         cells += [number(fold[c].get(name)) if c in fold else "–" for fold in curve.folds]
         rows.append((*cells, " and ".join(mark for mark, where in marks.items() if where == c)))
-    draw = partial(charts.validation, cs=curve.cs, mean=mean, errors=spread, folds=folds, marks=marks, label=label)
     said = f"{label} over C, {len(curve.cs)} values of C"
     said += "".join(f"; {mark} at C = {c:.4g}" for mark, c in marks.items())
-    return Figure(f"Validation: {label}", said, draw, Table(f"{label} by C", header, rows))
-
-
-def _marks(curve: ScoreCurve) -> dict[str, float]:
-    marks = {"best": curve.c_best, "one SE": curve.c_1se}
-    return {name: c for name, c in marks.items() if c is not None}
+    return Figure(f"Validation: {label}", said, curve.drawing(name), Table(f"{label} by C", header, rows))
 
 
 def gap_figure(path: OverC, tol: float) -> Figure:
@@ -132,4 +123,4 @@ def paths_figure(found: WeightPaths, chosen: float | None) -> Figure:
     said = f"The weights of {len(found.names)} features over C"
     draw = partial(charts.weight_paths, cs=found.cs, names=found.names, paths=found.values, chosen=chosen)
     table = Table("Weights by C", ("C", *found.names), rows)
-    return Figure("Paths of the largest weights", said, draw, table, height=3.4)
+    return Figure("Paths of the largest weights", said, draw, table, height=3.9)

@@ -72,8 +72,3 @@ def number(x: float | int | None, digits: int = 4) -> str:
 def share(x: float | None) -> str:
     """Return a share in per cent."""
     return "–" if x is None or not math.isfinite(x) else f"{x:.1%}"
-
-
-def score_name(name: str) -> str:
-    """Return a score's name as people write it."""
-    return {"auc": "AUC", "f1": "F1", "log_loss": "log-loss"}.get(name, name.replace("_", " "))

@@ -13,7 +13,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import OutputError, RunError, SpecError
 from pipeline.files import local, replacing
 from pipeline.nightly.store import Store
-from pipeline.report.figures import validation_figure, weights_figure
+from pipeline.report.figures import weights_figure
 from pipeline.report.over_c import over_c
 from pipeline.report.page import html
 from pipeline.report.parts import Page
@@ -23,7 +23,7 @@ from pipeline.report.store_page import store_page
 from pipeline.report.weights import weight_paths
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import HEADER, followed, open_run
-from pipeline.runs.score_curve import score_curve
+from pipeline.runs.score_curve import scored_curve
 from pipeline.runs.weights import check_linear, top_weights
 
 FIGURES = ("validation", "weights", "screening", "time")
@@ -82,11 +82,7 @@ def _place(out: str | Path, run: str, suffixes: tuple[str, ...]) -> Path:
 
 
 def _validation(run: AnyRun) -> Draw:
-    curve = score_curve(run)
-    if curve is None:
-        problem = "nothing was scored; train with --cv, --holdout or --validation, or use svmsieve tune"
-        raise RunError(f"{run.path}: {problem}")
-    return validation_figure(curve).draw
+    return scored_curve(run).drawing()
 
 
 def _weights(run: AnyRun) -> Draw:

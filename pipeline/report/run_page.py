@@ -23,12 +23,12 @@ from pipeline.report.figures import (
 from pipeline.report.judged import HEADING, classes_section, judged_section
 from pipeline.report.over_c import OverC, over_c
 from pipeline.report.page import made_by
-from pipeline.report.parts import Page, Section, Table, number, score_name
+from pipeline.report.parts import Page, Section, Table, number
 from pipeline.report.weights import weight_paths
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import Run
 from pipeline.runs.held_out import MOST_CLASSES, ClassesHeldOut, HeldOut
-from pipeline.runs.score_curve import ScoreCurve, score_curve
+from pipeline.runs.score_curve import ScoreCurve, score_curve, score_name
 from pipeline.runs.weights import top_weights
 from pipeline.spec import PathSpec
 

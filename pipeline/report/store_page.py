@@ -15,9 +15,10 @@ from pipeline.nightly.ledger import QUARANTINE
 from pipeline.nightly.records import FAILED, PUBLISHED, NightRecord
 from pipeline.nightly.store import Store
 from pipeline.report.page import made_by
-from pipeline.report.parts import Figure, Page, Section, Table, number, score_name, share
+from pipeline.report.parts import Figure, Page, Section, Table, number, share
 from pipeline.report.weights import moved_weights
 from pipeline.runs.directory import Run, open_run
+from pipeline.runs.score_curve import score_name
 
 MOST_NIGHTS = 366  # of the newest that are shown
 PHASES = ("intake", "screen", "train", "verify")

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from pipeline.draw.canvas import Draw, draw_on
+from pipeline.draw.charts import validation
+from pipeline.errors import RunError
 from pipeline.maths.score import best, one_se, standard_errors
 from pipeline.runs.directory import FOLDS, HEADER, SEARCH, RunOf, read_item, read_steps
 from pipeline.runs.records import CLASSES_FORMAT, Scores
@@ -41,6 +47,27 @@ class ScoreCurve:
         number = one_se(self.cs, self.means, self.errors, self.select)
         return None if number is None else self.cs[number]
 
+    @property
+    def marks(self) -> dict[str, float]:
+        """The C that are chosen by the scores, by name."""
+        found = {"best": self.c_best, "one SE": self.c_1se}
+        return {name: c for name, c in found.items() if c is not None}
+
+    def drawing(self, name: str | None = None) -> Draw:
+        """Return what draws a score over C; by default the one that C is chosen by."""
+        name = name or self.select
+        folds = [(list(fold), np.array([each.get(name) for each in fold.values()], float)) for fold in self.folds]
+        errors, marks = self.error(name), self.marks if name == self.select else {}
+        return partial(
+            validation,
+            cs=self.cs,
+            mean=np.array(self.mean(name), float),
+            errors=None if errors is None else np.array(errors, float),
+            folds=folds,
+            marks=marks,
+            label=score_name(name),
+        )
+
     def mean(self, name: str) -> list[float | None]:
         """Return a score over C."""
         return [scores.get(name) for scores in self.means]
@@ -49,6 +76,25 @@ class ScoreCurve:
         """Return the standard errors of a score over C; None if there are none."""
         found = None if self.errors is None else [scores.get(name) for scores in self.errors]
         return None if found is None or not any(x is not None for x in found) else found
+
+
+def score_name(name: str) -> str:
+    """Return a score's name as people write it."""
+    return {"auc": "AUC", "f1": "F1", "log_loss": "log-loss"}.get(name, name.replace("_", " "))
+
+
+def plot_curve(run: RunOf[Any], ax: Any = None) -> Any:
+    """Draw the scores of a run over C on axes of Matplotlib's, the caller's or new ones; return them."""
+    return draw_on(ax, scored_curve(run).drawing())
+
+
+def scored_curve(run: RunOf[Any]) -> ScoreCurve:
+    """Return the scores of a run over C, where there must be some; else RunError."""
+    found = score_curve(run)
+    if found is None:
+        problem = "nothing was scored; train with --cv, --holdout or --validation, or use svmsieve tune"
+        raise RunError(f"{run.path}: {problem}")
+    return found
 
 
 def score_curve(run: RunOf[Any]) -> ScoreCurve | None:
