@@ -59,7 +59,8 @@ def validation(
     for (name, c), colour in zip(marks.items(), (PALETTE["orange"], PALETTE["green"]), strict=False):
         ax.axvline(c, color=colour, linewidth=1.2, linestyle="--", label=f"{name}: C = {c:.4g}")
     over_c(ax, at, label)
-    ax.legend(loc="best")
+    if folds or errors is not None or marks:
+        _above(ax, 3)
 
 
 def gaps(ax: Axes, cs: Numbers, found: Numbers, tol: float) -> None:
@@ -168,11 +169,12 @@ def reliability(
 def histogram(ax: Axes, edges: Numbers, sides: Mapping[str, Numbers]) -> None:
     """Draw how many rows of each class have which scores."""
     for (name, counts), colour in zip(sides.items(), (PALETTE["orange"], PALETTE["blue"]), strict=True):
-        ax.stairs(np.asarray(counts, float), np.asarray(edges, float), fill=True, color=colour, alpha=0.55, label=name)
+        label, numbers = shown_name(name, 24), np.asarray(counts, float)
+        ax.stairs(numbers, np.asarray(edges, float), fill=True, color=colour, alpha=0.55, label=label)
     ax.axvline(0, color=PALETTE["ink"], linewidth=0.8)
     ax.set_xlabel("score")
     ax.set_ylabel("rows")
-    ax.legend(loc="best")
+    _above(ax, 2)
 
 
 def heat(ax: Axes, shares: np.ndarray, counts: np.ndarray, names: Sequence[str]) -> None:
@@ -181,9 +183,11 @@ def heat(ax: Axes, shares: np.ndarray, counts: np.ndarray, names: Sequence[str])
 
     size = len(names)
     for k, j in np.ndindex(size, size):
-        colour = PALETTE["blue"] if k == j else PALETTE["orange"]
-        ax.add_patch(Rectangle((j - 0.5, k - 0.5), 1, 1, color=colour, alpha=0.75 * float(shares[k, j]), linewidth=0))
-        if size <= 10 and counts[k, j]:
+        if not counts[k, j]:
+            continue
+        colour, alpha = PALETTE["blue"] if k == j else PALETTE["orange"], 0.15 + 0.6 * float(shares[k, j])
+        ax.add_patch(Rectangle((j - 0.5, k - 0.5), 1, 1, color=colour, alpha=alpha, linewidth=0))
+        if size <= 10:
             ax.text(j, k, f"{counts[k, j]:,}", ha="center", va="center", fontsize=7)
     labels, places = [shown_name(name, 14) for name in names], range(size)
     if size <= 30:
@@ -213,6 +217,8 @@ def by_night(ax: Axes, nights: Sequence[str], parts: Mapping[str, Numbers], labe
     ax.set_ylabel(label)
     if bars:
         ax.axhline(0, color=PALETTE["ink"], linewidth=0.8)
+        if all(float(x).is_integer() for values in parts.values() for x in values):
+            ax.locator_params(axis="y", integer=True)
     _above(ax, len(parts))
 
 

@@ -12,7 +12,7 @@ from pipeline.draw import charts
 from pipeline.draw.canvas import shown_name
 from pipeline.errors import RunError, SieveError
 from pipeline.nightly.ledger import QUARANTINE
-from pipeline.nightly.records import FAILED, PUBLISHED, NightRecord
+from pipeline.nightly.records import NOTHING_NEW, PUBLISHED, NightRecord
 from pipeline.nightly.store import Store
 from pipeline.report.page import made_by
 from pipeline.report.parts import Figure, Page, Section, Table, number, share
@@ -40,7 +40,7 @@ def store_page(store: Store) -> Page:
     return Page(
         f"svmsieve: {shown_name(str(store.root), 60)}",
         _verdict(store, nights),
-        last.status != FAILED,
+        last.status in (PUBLISHED, NOTHING_NEW),
         sections,
         made_by(),
     )
