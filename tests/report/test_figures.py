@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from sklearn.metrics import average_precision_score
 
 from pipeline.draw.canvas import PALETTE, inline_svg, shown_name
 from pipeline.draw.charts import lines
@@ -52,8 +54,6 @@ def test_a_figure_takes_no_data(capsys, run, tmp_path):
 
 
 def test_plot_draws_on_the_callers_axes(run):
-    from matplotlib.figure import Figure
-
     ax = Figure().add_subplot()
     assert run.plot(ax=ax) is ax
     assert ax.get_ylabel() == "accuracy"
@@ -66,8 +66,6 @@ def test_plot_of_several_classes(tmp_path):
     data = shards_of(tmp_path, Table(made.x, np.argmax(made.x[:, :3], axis=1), made.costs), bias=1.0)
     run = fit_path(data, out=tmp_path / "run", grid=(0.1, 1.0), holdout=0.3, scheduler="inline", memory=10**9)
     assert isinstance(run, ClassesRun)
-    from matplotlib.figure import Figure
-
     ax = run.plot(ax=Figure().add_subplot())
     assert ax.lines[0].get_ydata() == pytest.approx([step.scores["accuracy"] for step in run.steps])
 
@@ -108,8 +106,6 @@ def test_the_area_is_that_of_the_rows(scored):
 
 
 def test_the_average_precision_is_scikit_learns(scored):
-    from sklearn.metrics import average_precision_score
-
     score, y = scored
     found = curves(score_histogram(score, y)).average_precision
     assert found == pytest.approx(average_precision_score(y, score), abs=5e-3)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
+import pipeline
 from pipeline.report.report import write_report
 from tests.nightly.nights import Nightly
 from tests.report.test_pages import seen
@@ -36,8 +39,6 @@ def test_all_that_happened_is_there(nightly, tmp_path):
 
 
 def test_the_weights_that_moved_are_those_of_the_runs(nightly, tmp_path):
-    import pipeline
-
     page = write_report(str(nightly.store), tmp_path / "h.html")
     table = next(each for section in page.sections for each in section.tables if each.caption.startswith("From "))
     new, old = (pipeline.open_run(nightly.store / "runs" / name).best.w for name in ("2026-03-03", "2026-03-02"))
@@ -52,8 +53,6 @@ def test_from_the_command_line(capsys, nightly, tmp_path):
 
 
 def test_a_damaged_line_is_said(nightly, tmp_path):
-    import shutil
-
     shutil.copytree(nightly.store, tmp_path / "store", symlinks=True)
     with (tmp_path / "store" / "history.jsonl").open("a") as stream:
         stream.write("rubbish\n")
