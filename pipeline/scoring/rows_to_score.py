@@ -21,7 +21,7 @@ import numpy as np
 from pipeline.cores import available_cores
 from pipeline.data.ingest.assemble import Piece, join
 from pipeline.data.ingest.ingest import IngestSpec, Input
-from pipeline.data.inputs import refuse_other_formats, resolve
+from pipeline.data.inputs import as_they_are, refuse_other_formats, resolve
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import BlockTask, Source
 from pipeline.data.reading.block import Block
@@ -54,9 +54,9 @@ class RowsToScore:
         listen: Listener = silent,
         ids: Sequence[str] | None = None,
     ) -> None:
-        spec = spec or IngestSpec(bias=model.bias)
+        spec = as_they_are(spec or IngestSpec(bias=model.bias))
         if model.encoding is not None:
-            spec = replace(spec, bias=model.bias, reading=spec.reading.encoded(model.encoding))
+            spec = replace(spec, bias=spec.bias or model.bias, reading=spec.reading.encoded(model.encoding))
         self.model, self.path, self.listen = model, str(path), listen
         refuse_other_formats(self.path, spec)
         found, spec = resolve(self.path, spec, listen)

@@ -97,7 +97,8 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     base = None if index_base == "auto" else int(index_base)
     rules = ReadRules(base, features, duplicates == "sum")
     reading = ReadOptions(format, rules, label_column, weight_column, group, ignore=tuple(ignore))
-    return IngestSpec(with_columns(reading, columns, bias), positive, bias or 0.0, shard_bytes=shard_size, **more)
+    reading, known = with_columns(reading, columns, bias)
+    return IngestSpec(reading, positive, known, shard_bytes=shard_size, **more)
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,8 @@ def _refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: boo
 def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -> IngestSpec:
     """Return the spec with what an existing data set settles: index base, feature limit, bias and groups."""
     check_bias(spec.bias)
+    if spec.reading.table is not None:
+        check_bias(spec.reading.table.bias)
     if old is None:
         return spec
     if "columns" in given:
