@@ -37,20 +37,25 @@ def write_report(
 
     ``data`` are rows to score where the run has kept no scores of rows left out, ``compare`` is another run.
     """
-    place, source = _place(out, path, PAGES), followed(path)
-    if (source / "runs").is_dir() and not (source / HEADER).is_file():
-        if data is not None or compare is not None:
-            raise SpecError(f"{path}: is a store of nights; --data and --compare belong to a run")
-        page = store_page(Store.existing(source))
-    else:
-        run = _opened(path)
-        other = None if compare is None else _opened(compare)
-        judged, rows_of = (None, None) if data is None else judged_on(run, data, engine)
-        page = run_page(run, other, judged, rows_of)
+    place = _place(out, path, PAGES)
+    page = page_of(path, data, compare, engine)
     content = html(page)
     with replacing(place) as stream:
         stream.write(content)
     return page
+
+
+def page_of(path: str, data: Dataset | None = None, compare: str | None = None, engine: Engine | None = None) -> Page:
+    """Return the page that ``write_report`` writes; its figures are not drawn yet."""
+    source = followed(path)
+    if (source / "runs").is_dir() and not (source / HEADER).is_file():
+        if data is not None or compare is not None:
+            raise SpecError(f"{path}: is a store of nights; --data and --compare belong to a run")
+        return store_page(Store.existing(source))
+    run = _opened(path)
+    other = None if compare is None else _opened(compare)
+    judged, rows_of = (None, None) if data is None else judged_on(run, data, engine)
+    return run_page(run, other, judged, rows_of)
 
 
 def write_figure(path: str, name: str, out: str | Path) -> None:
@@ -78,6 +83,8 @@ def _place(out: str | Path, run: str, suffixes: tuple[str, ...]) -> Path:
     inside = place.parent.resolve()
     if inside == Path(run).resolve() or Path(run).resolve() in inside.parents:
         raise OutputError(f"{out}: lies inside {run}, which is kept as it was written; choose another --out")
+    if not inside.is_dir():
+        raise OutputError(f"{out}: cannot be written (there is no folder {place.parent}); make it, or choose another")
     return place
 
 

@@ -7,9 +7,9 @@ import shutil
 import pytest
 
 import pipeline
-from pipeline.report.report import write_report
+from pipeline.report.report import page_of
 from tests.nightly.nights import Nightly
-from tests.report.test_pages import seen
+from tests.report.test_pages import said, seen
 from tests.trained import command
 
 
@@ -38,8 +38,8 @@ def test_all_that_happened_is_there(nightly, tmp_path):
     assert not page.all("script") and not page.all("i")
 
 
-def test_the_weights_that_moved_are_those_of_the_runs(nightly, tmp_path):
-    page = write_report(str(nightly.store), tmp_path / "h.html")
+def test_the_weights_that_moved_are_those_of_the_runs(nightly):
+    page = page_of(str(nightly.store))
     table = next(each for section in page.sections for each in section.tables if each.caption.startswith("From "))
     new, old = (pipeline.open_run(nightly.store / "runs" / name).best.w for name in ("2026-03-03", "2026-03-02"))
     at = int(table.rows[0][0].split()[1]) - 1
@@ -56,4 +56,4 @@ def test_a_damaged_line_is_said(nightly, tmp_path):
     shutil.copytree(nightly.store, tmp_path / "store", symlinks=True)
     with (tmp_path / "store" / "history.jsonl").open("a") as stream:
         stream.write("rubbish\n")
-    assert "line 4: damaged" in seen(tmp_path / "store", tmp_path).text
+    assert "line 4: damaged" in said(tmp_path / "store")
