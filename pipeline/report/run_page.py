@@ -86,7 +86,7 @@ def _validation(run: AnyRun, curve: ScoreCurve | None) -> Section:
     name = score_name(curve.select)
     many = f"the mean of {len(curve.folds)} folds" if curve.folds else "on rows left out, or on validation data"
     section.lead = f"{name[0].upper()}{name[1:]}, {many}, at {len(curve.cs)} values of C."
-    if curve.errors is None:
+    if curve.error(curve.select) is None:
         section.missing.append("There are no standard errors: those need folds (--cv).")
     others = [
         other for other in curve.means[0] if other != curve.select and any(x is not None for x in curve.mean(other))
@@ -154,6 +154,7 @@ def _weights(run: AnyRun) -> Section:
     if not found.largest:
         section.missing.append("All weights are 0.")
         return section
+    section.lead += f" A positive one speaks for {shown_name(found.positive)}."
     section.figures.append(weights_figure(found))
     if len(run.steps) > 1:
         section.figures.append(paths_figure(weight_paths(run, found), step.c))

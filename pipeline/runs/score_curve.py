@@ -42,7 +42,7 @@ class ScoreCurve:
     @property
     def c_1se(self) -> float | None:
         """The smallest C within one standard error of the best; None without standard errors."""
-        if self.errors is None:
+        if self.errors is None or self.error(self.select) is None:
             return None
         number = one_se(self.cs, self.means, self.errors, self.select)
         return None if number is None else self.cs[number]

@@ -158,6 +158,13 @@ def test_the_confusion_is_that_of_the_scores(pages, runs):
     assert float(roc.title[10:-1]) == pytest.approx(facts["scores"]["auc"], abs=0.01)
 
 
+def test_without_folds_no_c_is_within_one_standard_error(two, tmp_path):
+    tune(two, out=tmp_path / "run", holdout=0.3, **SETTINGS)
+    text = said(tmp_path / "run")
+    assert "There are no standard errors" in text
+    assert "one SE" not in text
+
+
 def test_the_worst_gaps_are_first(pages, runs):
     page = pages("hold-out")[0]
     table = next(each for section in page.sections for each in section.tables if each.caption == "The largest gaps")
