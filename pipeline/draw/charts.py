@@ -78,7 +78,7 @@ def gaps(ax: Axes, cs: Numbers, found: Numbers, tol: float) -> None:
 
 def stacked(ax: Axes, cs: Numbers, parts: Mapping[str, Numbers], label: str, share: bool = False) -> None:
     """Draw what adds up, over C: as areas, each part on top of those before."""
-    tints = (PALETTE["blue"], PALETTE["orange"], PALETTE["grid"], PALETTE["green"], PALETTE["purple"], PALETTE["grey"])
+    tints = [*colours(len(parts) - 1), PALETTE["grid"]] if share else colours(len(parts))  # kept ones recede
     ax.stackplot(cs, *parts.values(), labels=list(parts), colors=tints, linewidth=0, alpha=0.9)
     over_c(ax, cs, label)
     if share:
