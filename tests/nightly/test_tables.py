@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from pipeline.data.shards.manifest import read_manifest
+from pipeline.errors import JobError
 from pipeline.nightly import intake
 from tests.data.tables.home import changed, table, write
 from tests.nightly.nights import SETTINGS, Nightly, day
@@ -85,6 +86,12 @@ def test_columns_of_a_job(made):
     assert shards(made).bias == 2.0
     arrive(made, 1, table(40, seed=2))
     assert made.night(1)["rows"] == 120
+    (made.folder / "columns.yaml").write_text("drop: [x]\nbias: 2\n")
+    arrive(made, 2, table(40, seed=3))
+    with pytest.raises(JobError, match="columns: is not what the store's features were made by; put back"):
+        made.run(2)
+    (made.folder / "columns.yaml").write_text("bias: 2  # and a remark\ndrop: [carrier]\n")
+    assert made.night(2)["rows"] == 160
 
 
 def test_columns_of_a_job_that_say_nothing(made):

@@ -16,6 +16,7 @@ from pipeline.events import Listener, Note
 if TYPE_CHECKING:
     from pipeline.data.ingest.ingest import IngestSpec
     from pipeline.data.tables.encoding import Encoding
+    from pipeline.data.tables.others import Others
 
 
 def encoded(sources: list[Source], spec: IngestSpec, listen: Listener) -> tuple[list[Source], IngestSpec]:
@@ -72,6 +73,15 @@ def learnt(paths: list[str], spec: IngestSpec, listen: Listener) -> IngestSpec:
                 raise
             opened = left
     return spec
+
+
+def others_of(encoding: Encoding | None) -> Others | None:
+    """Return what counts the rows whose values an encoding has no feature for."""
+    if encoding is None:
+        return None
+    from pipeline.data.tables.others import Others  # noqa: PLC0415 - Arrow's compute, which only tables need
+
+    return Others(encoding)
 
 
 def _refuse_unnamed(sources: list[Source]) -> None:

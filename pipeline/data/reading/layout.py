@@ -117,7 +117,10 @@ def _to_train(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
         )
     _check_label(schema.field(options.label_column).type, path, options)
     weight = options.weight_column if options.weight_column in names else None
-    if weight is None and options.weight_column != ReadOptions.weight_column:
+    usual = options.weight_column == ReadOptions.weight_column
+    if options.encoding is not None and options.encoding.weight is None and usual:
+        weight = None  # what was learnt from had no weights: a column of that name is a new one
+    elif weight is None and (not usual or (options.encoding is not None and options.encoding.weight is not None)):
         raise DataError(f"no column '{options.weight_column}'; correct --weight-column or leave it out", path=path)
     if weight == options.label_column:
         raise DataError(f"column '{weight}' is the label; name another in --weight-column", path=path)

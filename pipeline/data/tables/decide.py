@@ -124,6 +124,7 @@ class _Maker:
             left_out=tuple(self.left_out),
             hash_bits=self.plan.hash_bits,
             frequent=tuple(name for name, _ in sorted(self.frequent.items(), key=lambda x: (-x[1], x[0]))[:FREQUENT]),
+            asked=self.plan.digest,
         )
 
     def leave(self, name: str, reason: str) -> None:

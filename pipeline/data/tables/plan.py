@@ -15,6 +15,7 @@ does, or left out with ``others: drop``. ``auto`` is the empty file.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -90,6 +91,12 @@ class TablePlan:
         yield from (name for name, _ in self.treatments)
         yield from (name for names in self.crosses for name in names)
         yield from (*self.ids, *self.drop)
+
+    @property
+    def digest(self) -> str:
+        """What tells this plan from others, as far as features go; where it was read does not count."""
+        plain = replace(self, label=None, weight=None, group=None, bias=0.0, source="")
+        return hashlib.sha256(repr(plain).encode()).hexdigest()
 
     def with_bias(self, bias: float | None) -> TablePlan:
         """Return the plan with the bias that was asked for beside it, if any was."""

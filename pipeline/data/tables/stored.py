@@ -38,6 +38,7 @@ _TOP: Form = {
     "left_out": list_of(list_of(UNICODE, filled=True)),
     "hash_bits": whole(0, MOST_HASH_BITS),
     "frequent": list_of(UNICODE),
+    "asked": UNICODE,
 }
 
 
@@ -52,6 +53,7 @@ def to_json(encoding: Encoding) -> dict[str, Any]:
         "left_out": [[each.column, each.reason] for each in encoding.left_out],
         "hash_bits": encoding.hash_bits,
         "frequent": list(encoding.frequent),
+        "asked": encoding.asked,
     }
 
 
@@ -77,6 +79,7 @@ def from_json(item: object, where: str = "table") -> Encoding:
         left_out=left_out,
         hash_bits=top["hash_bits"],
         frequent=tuple(top["frequent"]),
+        asked=top["asked"],
     )
     aside = [name for name in (encoding.label, encoding.weight, encoding.group) if name is not None]
     if len({*aside, *encoding.inputs}) < len(aside) + len(encoding.inputs):

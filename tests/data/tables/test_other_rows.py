@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pyarrow.parquet as pq
 import pytest
 
@@ -89,6 +91,28 @@ def test_new_values_and_gaps_are_the_features_they_have(capsys, run, tmp_path):
     gaps = scores(capsys, run, write(tmp_path / "gaps.csv", changed(ROWS, carrier=None)))[0]
     assert new == rare
     assert new != gaps
+
+
+def test_values_that_most_rows_have_and_nobody_had_are_mentioned(capsys, run, tmp_path):
+    odd = "column 'carrier': {} of {} rows have a value that was rare in training, or not there"
+    new = ["ZZ" if k % 3 else "UA" for k in range(len(ROWS))]
+    told = scores(capsys, run, write(tmp_path / "new.csv", changed(ROWS, carrier=new)))[1]
+    assert odd.format(new.count("ZZ"), len(ROWS)) in told
+    assert "or not there" not in scores(capsys, run, write(tmp_path / "usual.csv", ROWS))[1]
+    path = write(tmp_path / "more.csv", changed(ROWS, carrier="ZZ"))
+    shutil.copytree(run.parent / "data", tmp_path / "data")
+    err = command(capsys, "ingest", path, "--append", "--out", tmp_path / "data")[2]
+    assert odd.format(len(ROWS), len(ROWS)) in err
+
+
+def test_weights_come_and_go_not_in_silence(capsys, run, tmp_path):
+    shutil.copytree(run.parent / "data", tmp_path / "data")
+    gained = write(tmp_path / "gained.csv", changed(ROWS, weight=3.0))
+    err = command(capsys, "ingest", gained, "--append", "--out", tmp_path / "data")[2]
+    assert "columns that were not there before are ignored: weight" in err
+    assert command(capsys, "ingest", gained, "--out", tmp_path / "weighted", "-q")[0] == 0
+    lost = write(tmp_path / "lost.csv", ROWS)
+    assert "no column 'weight'" in refused(capsys, "ingest", lost, "--append", "--out", tmp_path / "weighted")
 
 
 @pytest.mark.parametrize(

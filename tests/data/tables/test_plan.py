@@ -230,7 +230,8 @@ def test_a_plan_is_followed_and_printed_again(tmp_path):
     printed = tmp_path / "printed.yaml"
     printed.write_text(as_yaml(made.encoding, made.bias))
     again = ingest([rows], tmp_path / "two", reading_spec(columns=str(printed)))
-    assert to_json(again.encoding) == to_json(made.encoding)
+    facts = [to_json(each.encoding) | {"asked": ""} for each in (again, made)]
+    assert facts[0] == facts[1]
     assert again.fingerprint == made.fingerprint
 
 
