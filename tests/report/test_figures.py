@@ -7,6 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.metrics import average_precision_score
 
+from pipeline.cli import report as cli_report
 from pipeline.draw.canvas import PALETTE, inline_svg, shown_name
 from pipeline.draw.charts import lines
 from pipeline.errors import RunError
@@ -44,6 +45,10 @@ def test_from_the_command_line(capsys, run, tmp_path):
     assert (code, err) == (0, "")
     assert "weights of" in out
     assert (tmp_path / "w.svg").is_file()
+
+
+def test_the_command_offers_what_there_is():
+    assert cli_report.FIGURES == FIGURES
 
 
 def test_a_figure_takes_no_data(capsys, run, tmp_path):
