@@ -22,6 +22,7 @@ EXAMPLES = """
 Examples:
   svmsieve path breast_cancer --out run               # the whole regularisation path, certified
   svmsieve verify run breast_cancer                   # every certificate, computed again
+  svmsieve report run --out report.html               # what it is worth, on one page
   svmsieve ingest clicks-*.svm.gz --out clicks        # any format to shards, streaming
   svmsieve datasets describe clicks                   # what is in them
   svmsieve datasets make url-like --scale 0.01 --out small-url
@@ -39,6 +40,7 @@ COMMANDS = Commands(
         "predict": "pipeline.cli.predict:predict_command",
         "weights": "pipeline.cli.weights:weights_command",
         "export": "pipeline.cli.export:export_command",
+        "report": "pipeline.cli.report:report_command",
         "nightly": "pipeline.cli.nightly:nightly_command",
         "store": "pipeline.cli.store:store",
         "datasets": "pipeline.cli.datasets:datasets",

@@ -48,7 +48,7 @@ KEYS += ["peak_memory", "seconds"]
 
 def test_what_run_json_says(run):
     item = header(run)
-    assert set(item) == {*KEYS, "calibration", "chain", "seal"}
+    assert set(item) == {*KEYS, "calibration", "held_out", "chain", "seal"}
     assert (item["format"], item["version"], item["status"]) == ("svmsieve-classes", 1, "finished")
     assert item["classes"] == item["data"]["classes"] == ["0", "1", "2"]
     assert item["n_steps"] == len(item["scores"]) == 2
