@@ -22,12 +22,16 @@ class Progress:
 
 @dataclass(frozen=True)
 class Note:
-    """Something worth a line: a choice that was made, a thing that was left out; without credentials."""
+    """Something worth a line: a choice that was made, a thing that was left out; without credentials.
+
+    It is one printable line, whatever the names in it: those of columns may be anything.
+    """
 
     text: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", redacted(self.text))
+        printable = "".join(c if c.isprintable() else "?" for c in redacted(self.text))
+        object.__setattr__(self, "text", printable)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
-from pipeline.path.fit import train_run
+from pipeline.path.train import train_run
 from pipeline.spec import PathSpec
 from pipeline.verify.verify import verify
 from tests.clusters import RealCluster

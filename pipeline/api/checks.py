@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from pipeline.api.data import as_trained
-from pipeline.api.keywords import checked_keywords
 from pipeline.api.predictions import AnySource, opened_run
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine, engine_for
 from pipeline.errors import RunError, SpecError
 from pipeline.files import local
+from pipeline.keywords import checked_keywords
 from pipeline.maths.verdicts import Screened
 from pipeline.progress import progress
 from pipeline.runs.directory import RunOf, StepView, open_run

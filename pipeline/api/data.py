@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.api.keywords import checked_keywords
 from pipeline.collections.door import dataset_for
 from pipeline.data import inputs
 from pipeline.data.dataset import Dataset, open_shards
@@ -16,6 +15,7 @@ from pipeline.data.reading.base import ReadOptions
 from pipeline.data.tables.asked import AUTO
 from pipeline.engine.engine import Engine, engine_for
 from pipeline.events import Listener, silent
+from pipeline.keywords import checked_keywords
 from pipeline.progress import progress
 from pipeline.runs.data_record import DataRecord
 from pipeline.sizes import bytes_of

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.api.keywords import checked_keywords
 from pipeline.collections.kinds import is_dask
 from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.engine.engine import Engine, engine_for
 from pipeline.errors import SpecError
 from pipeline.events import Listener
+from pipeline.keywords import checked_keywords
 from pipeline.progress import progress
 from pipeline.runs.classes import ClassesStep
 from pipeline.runs.directory import RunOf, StepView, open_run

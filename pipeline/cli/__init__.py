@@ -23,6 +23,7 @@ Examples:
   svmsieve tune breast_cancer --out run               # the C that predicts best, and a certified model at it
   svmsieve path breast_cancer --out run               # the whole regularisation path, certified
   svmsieve verify run breast_cancer                   # every certificate, computed again
+  svmsieve report run --out report.html               # what it is worth, on one page
   svmsieve ingest clicks-*.svm.gz --out clicks        # any format to shards, streaming
   svmsieve datasets describe clicks                   # what is in them
   svmsieve datasets make url-like --scale 0.01 --out small-url
@@ -37,6 +38,7 @@ SECTIONS = {
     },
     "Use and check": {
         "predict": "pipeline.cli.predict:predict_command",
+        "report": "pipeline.cli.report:report_command",
         "weights": "pipeline.cli.weights:weights_command",
         "export": "pipeline.cli.export:export_command",
         "screen": "pipeline.cli.train:screen_command",

@@ -28,7 +28,7 @@ from pipeline.spec import GRAM_SOLVERS, KERNELS, RULES, SCORES, SOLVERS
 
 if TYPE_CHECKING:
     from pipeline.data.dataset import Dataset
-    from pipeline.path.fit import AnyStep
+    from pipeline.path.train import AnyStep
     from pipeline.runs.classes import ClassesRun
     from pipeline.runs.data_record import DataRecord
     from pipeline.runs.directory import Run
@@ -158,8 +158,8 @@ def trained(
 ) -> Run | ClassesRun:
     """Open the data, run, and return the run."""
     from pipeline.engine.engine import Engine
-    from pipeline.path.fit import budget_for, train_run
     from pipeline.path.gamma import asked_kernel
+    from pipeline.path.train import budget_for, train_run
     from pipeline.spec import PathSpec
 
     names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select", "patience")

@@ -20,6 +20,7 @@ from pipeline.cli.options import (
     workers_option,
 )
 from pipeline.cli.path import opened
+from pipeline.errors import SpecError
 from pipeline.progress import counted, progress, score
 
 EXAMPLES = """
@@ -93,6 +94,8 @@ def predict_command(
     target, given = (Path(os.path.realpath(name)) for name in (out, data))
     if given == target or (given.is_dir() and given in target.parents):
         raise click.UsageError(f"--out {out} is in DATA itself; choose another", click.get_current_context())
+    if "columns" in given_options():
+        raise SpecError("--columns is settled by the run; leave it out")
     opened_run = open_run(run)
     with progress(quiet) as listen, Engine(scheduler, options["workers"]) as engine:
         moved = options["training_data"]

@@ -23,7 +23,7 @@ from pipeline.progress import progress
 from pipeline.spec import RULES
 
 if TYPE_CHECKING:
-    from pipeline.path.fit import AnyStep
+    from pipeline.path.train import AnyStep
     from pipeline.runs.directory import StepView
 
 TRAIN_EXAMPLES = """

@@ -86,8 +86,8 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run | Cl
     """Open the data, tune, and return the run."""
     from pipeline.engine.engine import Engine
     from pipeline.errors import SpecError
-    from pipeline.path.fit import budget_for
     from pipeline.path.gamma import asked_kernel
+    from pipeline.path.train import budget_for
     from pipeline.path.tune import tune_run
     from pipeline.spec import PathSpec
 

@@ -17,7 +17,7 @@ from pipeline.collections.frame_table import FrameTable, tell
 from pipeline.collections.part import Part
 from pipeline.collections.partitioned import Partitioned
 from pipeline.collections.tables import TableReader
-from pipeline.data.tables.decide import decide, wishes
+from pipeline.data.tables.decide import Columns, decide, wishes
 from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.learn import Survey, settled
 from pipeline.data.tables.plan import TablePlan
@@ -55,7 +55,9 @@ def learn_partitions(
     return encoding
 
 
-def survey_part(held: tuple[TableReader, dict[str, Wish]], where: str, x: Any, y: Any, weight: Any) -> dict[str, Found]:
+def survey_part(
+    held: tuple[TableReader, dict[Columns, Wish]], where: str, x: Any, y: Any, weight: Any
+) -> dict[Columns, Found]:
     """Look at the columns of a partition; runs on the worker that has it."""
     reader, wanted = held
     survey = Survey(wanted)
@@ -64,7 +66,9 @@ def survey_part(held: tuple[TableReader, dict[str, Wish]], where: str, x: Any, y
     return survey.found
 
 
-def merged_surveys(held: tuple[TableReader, dict[str, Wish]], parts: list[Mapping[str, Found]]) -> dict[str, Found]:
+def merged_surveys(
+    held: tuple[TableReader, dict[Columns, Wish]], parts: list[Mapping[Columns, Found]]
+) -> dict[Columns, Found]:
     """Return what several parts, one after the other, say together."""
     survey = Survey(held[1])
     for part in parts:

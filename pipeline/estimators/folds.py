@@ -22,7 +22,7 @@ from pipeline.estimators.inputs import Training
 from pipeline.estimators.searched import Asked, Searched, seconds_of
 from pipeline.events import Listener
 from pipeline.maths.score import gain
-from pipeline.path.fit import kept, train_run
+from pipeline.path.train import kept, train_run
 from pipeline.path.tune import as_json, calibrated, told_of, tuned
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import FOLDS, Run, open_run

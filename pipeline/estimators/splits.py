@@ -23,8 +23,8 @@ from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration, fit_calibration
 from pipeline.path.agreement import has_peaked
 from pipeline.path.curve import coarse_grid, fine_grid
-from pipeline.path.fit import kept, train_run
 from pipeline.path.search import AT_A_TIME, first_c, near
+from pipeline.path.train import kept, train_run
 from pipeline.path.tune import as_json, told_of
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import Run

@@ -22,8 +22,8 @@ from pipeline.estimators.folds import possible_folds
 from pipeline.estimators.inputs import Training, training_of
 from pipeline.events import Listener
 from pipeline.files import local
-from pipeline.path.fit import budget_for, kept, train_run
 from pipeline.path.gamma import asked_kernel, said_of
+from pipeline.path.train import budget_for, kept, train_run
 from pipeline.path.tune import tune_run
 from pipeline.progress import progress
 from pipeline.runs.classes import ClassesRun, ClassesStep

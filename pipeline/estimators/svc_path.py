@@ -11,7 +11,7 @@ from pipeline.engine.engine import Engine
 from pipeline.estimators.fitted import weights_of
 from pipeline.estimators.inputs import training_of
 from pipeline.estimators.svc import SieveSVC, memory_of
-from pipeline.path.fit import kept, train_run
+from pipeline.path.train import kept, train_run
 from pipeline.progress import progress
 from pipeline.runs.classes import ClassesStep
 from pipeline.spec import PathSpec

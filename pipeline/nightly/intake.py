@@ -17,7 +17,7 @@ from pipeline.data.shards.cut import cut
 from pipeline.data.shards.manifest import MANIFEST, Manifest, read_manifest
 from pipeline.data.shards.merging import MANY, Full, groups_of, mergeable
 from pipeline.data.shards.retire import retire
-from pipeline.errors import DataError, NoRowsError
+from pipeline.errors import DataError, JobError, NoRowsError
 from pipeline.events import Listener, Note
 from pipeline.nightly.arrivals import Plan
 from pipeline.nightly.job import Job
@@ -63,8 +63,14 @@ class Intake:
 
     def _columns(self, plan: Plan) -> IngestSpec:
         """Return how files are read: the first night learns what is in the columns of its tables from all of them."""
-        spec = self.job.reading
-        return spec if self._manifest() is not None else learnt([e.opened_by for e in plan.add], spec, self.listen)
+        spec, there = self.job.reading, self._manifest()
+        if there is None:
+            return learnt([entry.opened_by for entry in plan.add], spec, self.listen)
+        asked = None if spec.reading.table is None else spec.reading.table.digest
+        if "columns" in self.job.stated and asked != (None if there.encoding is None else there.encoding.asked):
+            problem = "columns: is not what the store's features were made by"
+            raise JobError(f"{self.job.source}: {problem}; put back what it said, or name another store")
+        return spec
 
     def _add(self, entry: LedgerEntry, spec: IngestSpec) -> None:
         """Append a file; one that cannot be read is entered as such and leaves the data set as it was."""

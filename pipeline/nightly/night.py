@@ -41,7 +41,7 @@ from pipeline.nightly.summary import summary
 from pipeline.nightly.tonight import Tonight, reference_of
 from pipeline.nightly.under_way import UnderWay
 from pipeline.path.clock import Clock
-from pipeline.path.fit import budget_for
+from pipeline.path.train import budget_for
 from pipeline.redact import redacted
 from pipeline.runs.directory import STEPS, open_path
 

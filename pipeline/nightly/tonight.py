@@ -25,9 +25,9 @@ from pipeline.nightly.records import PUBLISHED, REFUSED, NightRecord
 from pipeline.nightly.store import Store
 from pipeline.path.clock import Clock
 from pipeline.path.curve import coarse_grid
-from pipeline.path.fit import budget_for, train_two
 from pipeline.path.path import versions
 from pipeline.path.search import first_c
+from pipeline.path.train import budget_for, train_two
 from pipeline.runs.directory import Run, StepView, open_path, read_header
 from pipeline.runs.writer import changed_versions
 from pipeline.spec import PATIENCE, PathSpec

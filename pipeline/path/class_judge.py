@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from pipeline.data.reading.labels import UNKNOWN
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.maths.class_scores import class_scores
+from pipeline.runs.held_out import confusion_of
 from pipeline.runs.records import Scores
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.spec import PathSpec
@@ -77,6 +79,13 @@ class ClassJudge:
         codes = np.concatenate([found for _, found in self._parts(model.some(0, 1))])
         known = codes != UNKNOWN
         return class_scores((column[known] for column in self._columns(model, codes.size)), codes[known], select)
+
+    def held_out_of(self, model: ClassesModel, of: str) -> dict[str, Any] | None:
+        """Return what run.json says of what the models of a C call the rows; None where there is nothing to say."""
+        codes = np.concatenate([found for _, found in self._parts(model.some(0, 1))])
+        known = codes != UNKNOWN
+        columns = (column[known] for column in self._columns(model, codes.size))
+        return confusion_of(model.c, of, columns, codes[known], len(model.parts))
 
     def _columns(self, model: ClassesModel, rows: int) -> Iterator[np.ndarray]:
         """Yield the scores of all rows, class after class; a pass is made for as many as fit."""

@@ -30,11 +30,13 @@ from pipeline.path.batch import Problem, run_together, smallest_c_min
 from pipeline.path.class_judge import ClassJudge, SplitRows, split_rows
 from pipeline.path.class_weights import weights_of_classes
 from pipeline.path.gamma import check_references
+from pipeline.path.left_out import left_out_scores, said_of
 from pipeline.path.path import versions
 from pipeline.runs.classes import ClassesRun, ClassesStep, open_classes
 from pipeline.runs.classes_writer import ClassesWriter, writing_classes
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import FOLDS, Run, StepView
+from pipeline.runs.held_out import HOLDOUT, VALIDATION
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import Scores
 from pipeline.scoring.classes_model import ClassesModel
@@ -87,7 +89,8 @@ def train_classes(
         for k, path in enumerate(paths):
             path.finish(runs[k * count : (k + 1) * count], validation if path is main else None, meter)
         if spec.cv:
-            _cross_validated(main.writer, [path.writer.header.scores or [] for path in paths[1:]])
+            folds = [open_classes(out / FOLDS / str(k)) for k in range(spec.cv)]
+            _cross_validated(engine, data, main.writer, folds)
     found = open_classes(out if isinstance(out, MemoryPlace) else out.resolve())
     _mention_what_is_not_defined(found, listen)
     return found
@@ -123,12 +126,18 @@ class ClassesPath:
         with one_thread():
             for k, parts in enumerate(zip(*(run.steps for run in runs), strict=True)):
                 found.append(judge.scores(self._model(k, parts), self.spec.select))
+            chosen = best(found, self.spec.select)
+            held_out = None
+            if chosen is not None and self.spec.fold is None and not runs[0].in_memory:
+                model = self._model(chosen, tuple(run.steps[chosen] for run in runs))
+                held_out = judge.held_out_of(model, HOLDOUT if validation is None else VALIDATION)
         scores = [each for each in found if each is not None]
         self.writer.finish(
             runs,
             n_steps=len(found),
             scores=scores or None,
-            best_step=best(found, self.spec.select),
+            best_step=chosen,
+            held_out=held_out,
             peak_memory=None if meter is None else meter.look(),
             seconds=time.perf_counter() - self.begun,
         )
@@ -155,10 +164,17 @@ class ClassesPath:
         return self.writer.header.c_min
 
 
-def _cross_validated(writer: ClassesWriter, folds: list[list[Scores]]) -> None:
-    """Write the mean scores of the folds into run.json, and the best step by them."""
-    means = mean_scores(folds)
-    writer.update(cv_scores=means, cv_se=standard_errors(folds), best_step=best(means, writer.header.spec.select))
+def _cross_validated(engine: Engine, data: Dataset, writer: ClassesWriter, folds: Sequence[ClassesRun]) -> None:
+    """Write the mean scores of the folds into run.json, the best step by them, and what that calls rows left out."""
+    if writer.header.cv_scores is not None:
+        return
+    scores = [fold.header.scores or [] for fold in folds]
+    means, held_out = mean_scores(scores), None
+    chosen = best(means, writer.header.spec.select)
+    if chosen is not None and not folds[0].in_memory:
+        models = [fold.steps[chosen] for fold in folds]
+        held_out = said_of(data, models, left_out_scores(engine, data, models))
+    writer.update(cv_scores=means, cv_se=standard_errors(scores), best_step=chosen, held_out=held_out)
 
 
 def _check(data: Dataset, spec: PathSpec, references: Sequence[ClassesStep]) -> None:

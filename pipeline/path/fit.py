@@ -1,38 +1,26 @@
-"""The path as a function, and the right C: ``pipeline.fit_path`` and ``pipeline.tune``."""
+"""The path as a function, and the right C: ``svmsieve.fit_path`` and ``svmsieve.tune``, on data of any kind."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.budget import default_budget
 from pipeline.collections.door import dataset_of
-from pipeline.collections.kinds import is_frame
-from pipeline.data.dataset import Dataset
-from pipeline.data.in_memory import ARRAYS
-from pipeline.data.inputs import open_like
-from pipeline.data.tables.asked import AS_THEY_ARE
 from pipeline.engine.engine import Engine, engine_for
-from pipeline.errors import SpecError
 from pipeline.events import Listener, silent
-from pipeline.files import Temporary, local, remove_folder
-from pipeline.path.class_weights import settled_for_two
-from pipeline.path.classes import train_classes
-from pipeline.path.folds import cross_validate
-from pipeline.path.gamma import asked_kernel, check_references
-from pipeline.path.path import run_path
+from pipeline.files import local
+from pipeline.keywords import checked_keywords
+from pipeline.path.gamma import asked_kernel
+from pipeline.path.train import AnyStep, budget_for, judge_of, kept, references_of, told, train_run
 from pipeline.path.tune import tune_run
-from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.directory import Run, StepView, stored_spec
-from pipeline.runs.memory import MemoryPlace, Place
+from pipeline.runs.classes import ClassesRun
+from pipeline.runs.directory import Run, RunOf
 from pipeline.sizes import bytes_of
 from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 
-AnyStep = StepView | ClassesStep
 
-
+@checked_keywords
 def fit_path(  # noqa: PLR0913 - all but two are keywords
     data: Any,
     y: Any = None,
@@ -46,7 +34,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     shards: str | Path | None = None,
     out: str | Path | None = None,
     validation: Any = None,
-    reference: AnyStep | Sequence[AnyStep] | None = None,
+    reference: AnyStep | RunOf[Any] | Sequence[AnyStep] | None = None,
     c_max: float = PathSpec.c_max,
     epsilon: float = PathSpec.epsilon,
     grid: Sequence[float] | None = PathSpec.grid,
@@ -70,63 +58,95 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     scheduler: str = "threads",
     workers: int | None = None,
     solve_on: str = "client",
-    listen: Listener = silent,
     engine: Engine | None = None,
+    listen: Listener = silent,
+    verbose: int = 0,
 ) -> Run | ClassesRun:
     """Train a certified SVM at every C of the path; where the data have several classes, one for each of them.
 
-    ``data``           a data set, what ``open_dataset`` opens, NumPy or SciPy arrays, frames of pandas, polars or
-                       pyarrow, or a Dask array, frame or bag, which is written to shards where it is computed, and
-                       never brought here
-    ``y``              the labels, one a row, where arrays and frames do not have them
-    ``sample_weight``  the costs of these rows
-    ``label``          the column of a frame, or the key of a bag's dicts, that has the labels; by default "label"
-    ``positive``       the label that is +1, against all others
-    ``columns``        what becomes of the columns of tables and frames: "auto", "none" (numbers, as they are), a file
-                       of columns, or a data set or run to do as; by default "none" for frames of numbers only, else
-                       "auto"
-    ``bias``           the value of a constant feature; by default 1 where columns are encoded, else none
-    ``hasher``         makes rows of a bag's dicts (scikit-learn's FeatureHasher); ``dataset_of`` has more of these
-    ``shards``         the shard directory that a Dask collection becomes, where all workers see it; without it the
-                       shards live as long as the result
-    ``out``            the run directory; a run there that was interrupted is continued. Without it the models live as
-                       long as the result or any of its steps
-    ``validation``     data to score every model on; arrays as (x, y)
-    ``reference``      a step or several, of any runs, trained on these data or on others: a step starts from the one
-                       before, or from one of these if its C is nearer
-    ``c_max``          where the path ends
-    ``epsilon``        between two steps the model before is optimal up to this relative gap
-    ``grid``           the C to train at, instead of the path; in multiples of C_min if ``grid_in_c_min``
-    ``tol``            the relative duality gap of every model, over all rows
-    ``rule``           the screening rule: it, bt1, bt2, gap or none
-    ``solver``         auto, dcd, newton or liblinear; of a kernel auto, projected, newton or libsvm
-    ``memory``         bytes, or a text such as "2GB"; by default what the run in ``out`` had, or half of the machine's
-    ``class_weight``   "balanced", or what to multiply the costs of negative and positive rows by, or of rows by their
-                       label: {"spam": 2}
-    ``holdout``        the share of the rows to leave out of training, and to score every model on
-    ``fold``           (k, K): leave out part k of K instead
-    ``cv``             K: train K such folds beside the run, and score by them
-    ``select``         the score that names the best step: accuracy, balanced_accuracy, auc, f1 or log_loss
-    ``patience``       K: end the path when that score has not improved for K values of C; 0 goes on to the end
-    ``predict``        solve over the rows that are likely to move first; without it over every undecided row
-    ``shrink``         dcd's own heuristic
-    ``kernel``         linear, or rbf: exp(-gamma |x - x'|^2), plus the square of the data's bias; by default that of
-                       the references, or linear
-    ``gamma``          of a kernel: a number, "0.1/d" with any number over the number of features, or "scale", which is
-                       1/(d variance of all entries); by default that of the references, or scale
-    ``stratified``     makes hold-out and folds of each class's rows equally large
-    ``seed``           another one makes another hold-out and other folds
-    ``scheduler``      threads, processes, inline, or the address of a Dask scheduler, with ``workers`` of them
-    ``solve_on``       on a cluster the solver runs here ("client"), or on one of the workers ("worker"); the models are
-                       the same, to the bit
-    ``listen``         is told what happens: progress, notes, finished steps (``pipeline.events``)
-    ``engine``         runs the passes instead of a new one; it stays open
+    Parameters
+    ----------
+    data : path, URL, name, Dataset, array, sparse matrix, frame or Dask collection
+        The rows; see ``open_dataset``. A Dask collection is never brought into memory.
+    y : array-like of shape (n_samples,) or Dask collection, default=None
+        The labels, where rows do not have them in a column.
+    sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+        The costs of these rows.
+    label : str, default=None
+        The column of a table or frame, or the key of a bag's dicts, that has the labels; None is "label".
+    positive, columns, bias, hasher, shards
+        As in ``open_dataset``.
+    out : path, default=None
+        The run directory; a run there that was interrupted is continued. Without it arrays are trained in memory, and
+        models of files live as long as the result or any of its steps.
+    validation : path, Dataset or pair (X, y), default=None
+        Data to score every model on.
+    reference : step, run or list of steps, default=None
+        Models of any runs, trained on these data or on others, to start from where their C is nearer.
+    c_max : float, default=1e4
+        Where the path ends.
+    epsilon : float, default=1e-3
+        Between two steps the model before is optimal up to this relative gap.
+    grid : list of float, default=None
+        The C to train at, instead of the path; in multiples of C_min if ``grid_in_c_min``.
+    grid_in_c_min : bool, default=False
+        See ``grid``.
+    tol : float, default=1e-4
+        The relative duality gap of every model, over all rows.
+    rule : str, default="it"
+        The screening rule: it, bt1, bt2, gap or none.
+    solver : str, default="auto"
+        auto, dcd, newton or liblinear; of a kernel auto, projected, newton or libsvm.
+    memory : int or str, default=None
+        Bytes, or "2GB"; None is what the run in ``out`` had, or half of the machine's.
+    class_weight : "balanced", pair or mapping, default=None
+        What multiplies the costs of negative and positive rows, or of rows by label: {"spam": 2}.
+    holdout : float, default=0.0
+        The share of the rows to leave out of training, and to score every model on.
+    fold : pair of int, default=None
+        (k, K): leave out part k of K instead.
+    cv : int, default=0
+        K: train K such folds beside the run, and score by them.
+    select : str, default="accuracy"
+        The score that names the best step: accuracy, balanced_accuracy, auc, f1 or log_loss.
+    patience : int, default=0
+        K: end the path when that score has not improved for K values of C; 0 goes on to the end.
+    predict : bool, default=True
+        Solve over the rows that are likely to move first; without it over every undecided row.
+    shrink : bool, default=True
+        dcd's own heuristic.
+    kernel : {"linear", "rbf"}, default=None
+        None is that of the references, or linear.
+    gamma : float or str, default=None
+        Of a kernel: a number, "0.1/d", or "scale"; None is that of the references, or scale.
+    stratified : bool, default=False
+        Make hold-out and folds of each class's rows equally large.
+    seed : int, default=0
+        Another one makes another hold-out and other folds.
+    scheduler : str, default="threads"
+        threads, processes, inline, or the address of a Dask scheduler.
+    workers : int, default=None
+        How many threads or processes; None is all cores.
+    solve_on : {"client", "worker"}, default="client"
+        On a cluster: where the solver runs.
+    engine : Engine, default=None
+        Runs the passes instead of a new one, and stays open.
+    listen : callable, default=None
+        Is told what happens: progress, notes, finished steps (``pipeline.events``).
+    verbose : int, default=0
+        1 shows progress, on a terminal and in a notebook.
+
+    Returns
+    -------
+    run : Run or ClassesRun
+        The steps by ascending C: ``run.steps[k].c``, ``.w``, ``.alpha``, ``.relative_gap``; ``run.best``;
+        ``run.to_frame()``.
     """
     here = None if out is None else local(out)
     given = {"y": y, "sample_weight": sample_weight, "label": label, "hasher": hasher, "out": shards}
     reading = {"positive": positive, "columns": columns, "bias": bias}
     budget = budget_for(here) if memory is None else bytes_of(memory)
-    references = (reference,) if isinstance(reference, StepView | ClassesStep) else tuple(reference or ())
+    references = references_of(reference)
     shape = asked_kernel(kernel, gamma, references)
     spec = PathSpec(
         c_max=c_max,
@@ -149,13 +169,14 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
         seed=seed,
         **shape.provisional,
     )
-    with engine_for(engine, scheduler, workers, solve_on) as made:
-        source = dataset_of(data, **given, **reading, engine=made, listen=listen)
-        judge = None if validation is None else _judge(validation, source, made)
+    with told(listen, verbose) as hear, engine_for(engine, scheduler, workers, solve_on) as made:
+        source = dataset_of(data, **given, **reading, engine=made, listen=hear)
+        judge = None if validation is None else judge_of(validation, source, made)
         settled = shape.settled(spec, made, source)
-        return kept(here, source, lambda out: train_run(made, source, settled, out, judge, listen, references))
+        return kept(here, source, lambda out: train_run(made, source, settled, out, judge, hear, references))
 
 
+@checked_keywords
 def tune(  # noqa: PLR0913 - all but two are keywords
     data: Any,
     y: Any = None,
@@ -188,26 +209,46 @@ def tune(  # noqa: PLR0913 - all but two are keywords
     scheduler: str = "threads",
     workers: int | None = None,
     solve_on: str = "client",
-    listen: Listener = silent,
     engine: Engine | None = None,
+    listen: Listener = silent,
+    verbose: int = 0,
 ) -> Run | ClassesRun:
     """Find the C that predicts best, and train a certified SVM at it on all rows.
 
-    ``data``           a data set, a path, arrays, frames or a Dask collection, with ``y`` and more as in ``fit_path``
-    ``out``            the run directory; one that was interrupted goes on. Without it the model lives as the run does
-    ``cv``             in how many folds every C is scored: stratified, by what is in the rows, the same tomorrow
-    ``holdout``        score on this share of the rows instead, once
-    ``metric``         what is to be good: accuracy, balanced_accuracy, auc, f1 or log_loss
-    ``select``         "best", or "1se": the smallest C within one standard error of the best
-    ``patience``       stop when so many values of C in a row score no better
-    ``c_max``          no C above this
-    ``grid``           try these C, all of them and no others; in multiples of C_min if ``grid_in_c_min``
-    ``seed``           another one makes other folds
-    ``calibration``    what makes probabilities of scores: "sigmoid", "isotonic" or None
-    ``gamma``          of a kernel, as in ``fit_path``, or several to choose from
+    Parameters
+    ----------
+    data, y, sample_weight, label, positive, columns, bias, hasher, shards, out
+        As in ``fit_path``.
+    cv : int, default=5
+        In how many folds every C is scored: stratified, by what is in the rows, the same tomorrow.
+    holdout : float, default=0.0
+        Score on this share of the rows instead, once.
+    metric : str, default="accuracy"
+        What is to be good: accuracy, balanced_accuracy, auc, f1 or log_loss.
+    select : {"best", "1se"}, default="best"
+        The C with the best score, or the smallest within one standard error of it.
+    patience : int, default=4
+        Stop when so many values of C in a row score no better.
+    c_max : float, default=None
+        No C above this.
+    grid : list of float, default=None
+        Try these C, all of them and no others; in multiples of C_min if ``grid_in_c_min``.
+    grid_in_c_min : bool, default=False
+        See ``grid``.
+    seed : int, default=0
+        Another one makes other folds.
+    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+        What makes probabilities of scores; None makes none.
+    gamma : float, str or list of these, default=None
+        Of a kernel, as in ``fit_path``, or several to choose from.
+    tol, rule, solver, memory, class_weight, kernel, scheduler, workers, solve_on, engine, listen, verbose
+        As in ``fit_path``.
 
-    All else is as in ``fit_path``. The run has the model at the chosen C as its only step, and the curve in its header:
-    ``cv_c``, ``cv_scores``, ``cv_se``, ``c_best``, ``c_1se``, ``calibration``.
+    Returns
+    -------
+    run : Run or ClassesRun
+        Its only step is the model at the chosen C; ``run.header`` has the curve: ``cv_c``, ``cv_scores``, ``cv_se``,
+        ``c_best``, ``c_1se``, ``calibration``.
     """
     here = None if out is None else local(out)
     given = {"y": y, "sample_weight": sample_weight, "label": label, "hasher": hasher, "out": shards}
@@ -230,89 +271,7 @@ def tune(  # noqa: PLR0913 - all but two are keywords
         seed=seed,
         **shapes[0].provisional,
     )
-    with engine_for(engine, scheduler, workers, solve_on) as made:
-        source = dataset_of(data, **given, **reading, engine=made, listen=listen)
+    with told(listen, verbose) as hear, engine_for(engine, scheduler, workers, solve_on) as made:
+        source = dataset_of(data, **given, **reading, engine=made, listen=hear)
         specs = [shape.settled(spec, made, source) for shape in shapes]
-        return kept(here, source, lambda out: tune_run(made, source, specs, out, listen, select, calibration, c_max))
-
-
-def _judge(validation: Any, source: Dataset, engine: Engine) -> Dataset:
-    """Return validation data, read as the others were; a data set stays as it is, arrays come with their labels."""
-    if isinstance(validation, Dataset):
-        return validation
-    if isinstance(validation, str | Path):
-        return open_like(validation, source)
-    x, y = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
-    positive = source.labels.positive[0] if source.labels.one_against_rest else None
-    columns = AS_THEY_ARE if source.encoding is None and is_frame(x) else source.encoding
-    return dataset_of(x, y, positive=positive, columns=columns, bias=source.bias, engine=engine)
-
-
-def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | ClassesRun]) -> Run | ClassesRun:
-    """Train into ``out``; without one, arrays in memory, files into a folder that lives as long as any step."""
-    if out is not None:
-        run = train(out)
-        return run if data.keeper is None else run.kept_by(data.keeper)
-    if data.kind == ARRAYS:
-        return train(MemoryPlace()).kept_by(_Arrays(data))
-    folder = Path(tempfile.mkdtemp(prefix="svmsieve-"))
-    try:
-        run = train(folder)
-    except BaseException:
-        remove_folder(folder)
-        raise
-    return run.kept_by((Temporary(folder), data.keeper))
-
-
-class _Arrays:
-    """The rows that a run in memory was trained on, which a kernel's model is made of; one from a pickle has none."""
-
-    def __init__(self, data: Dataset) -> None:
-        self.data = data
-
-    def __deepcopy__(self, known: dict[int, Any]) -> _Arrays:
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(None), ()
-
-
-def train_run(
-    engine: Engine,
-    data: Dataset,
-    spec: PathSpec,
-    out: Place,
-    validation: Dataset | None = None,
-    listen: Listener = silent,
-    references: Sequence[AnyStep] = (),
-) -> Run | ClassesRun:
-    """Train the path, of each class where there are several, and its folds if cross-validation was asked for."""
-    if data.classes:
-        return train_classes(engine, data, spec, out, validation, listen, references)  # type: ignore[arg-type]
-    return train_two(engine, data, spec, out, validation, listen, references)
-
-
-def train_two(
-    engine: Engine,
-    data: Dataset,
-    spec: PathSpec,
-    out: Place,
-    validation: Dataset | None = None,
-    listen: Listener = silent,
-    references: Sequence[AnyStep] = (),
-) -> Run:
-    """Train the path of two classes, and its folds if cross-validation was asked for."""
-    data.expect_two_classes("this")
-    starts = [step for step in references if isinstance(step, StepView)]
-    if len(starts) < len(references):
-        raise SpecError("the reference is a model of several classes, and the data have two; give a run of those")
-    spec = settled_for_two(data, spec)
-    check_references(spec, starts)
-    train = cross_validate if spec.cv else run_path
-    return train(engine, data, spec, out, validation, listen, starts)
-
-
-def budget_for(out: str | Path | None) -> int:
-    """Return the budget of the run that is in ``out``, if there is one, else the default."""
-    stored = None if out is None else stored_spec(out)
-    return stored.memory if stored else default_budget()
+        return kept(here, source, lambda out: tune_run(made, source, specs, out, hear, select, calibration, c_max))

@@ -27,6 +27,7 @@ from pipeline.events import Listener, Note
 from pipeline.maths.eps_grid import check_grid
 from pipeline.maths.score import best, mean_scores
 from pipeline.path.batch import Problem, run_together
+from pipeline.path.left_out import left_out_scores, said_of
 from pipeline.path.path import begin_path, run_path, versions
 from pipeline.runs.directory import FOLDS, Run, StepView
 from pipeline.runs.memory import Place
@@ -123,7 +124,7 @@ def cross_validate(
         main = Problem(data, spec, out, validation, references)
         run, *folds = run_together(engine, [main, *_problems(data, spec, out, grid)], listen)
         _check_versions(run)
-    return _scored(run, folds, listen)
+    return _scored(engine, data, run, folds, listen)
 
 
 def _problems(data: Dataset, spec: PathSpec, out: Place, grid: Sequence[float] | None) -> list[Problem]:
@@ -140,12 +141,18 @@ def _check_versions(run: Run) -> None:
         raise RunError(f"{run.path}: its folds were begun with {other}; remove {run.path} or choose another --out")
 
 
-def _scored(run: Run, folds: Sequence[Run], listen: Listener) -> Run:
-    """Write the mean scores of the folds into run.json, and the best step by them."""
+def _scored(engine: Engine, data: Dataset, run: Run, folds: Sequence[Run], listen: Listener) -> Run:
+    """Write the mean scores of the folds into run.json, the best step by them, and its scores of rows left out."""
+    if run.header.cv_scores is not None:
+        return run
     found = [[step.scored for step in fold.steps] for fold in folds]
     means = mean_scores(found)
     _mention_what_is_not_defined(found, run.spec.select, listen)
-    return rewritten(run, run.header.changed(cv_scores=means, best_step=best(means, run.spec.select)))
+    number, held_out = best(means, run.spec.select), None
+    if number is not None and not run.in_memory:
+        models = [fold.steps[number] for fold in folds]
+        held_out = said_of(data, models, left_out_scores(engine, data, models))
+    return rewritten(run, run.header.changed(cv_scores=means, best_step=number, held_out=held_out))
 
 
 def _mention_what_is_not_defined(found: list[list[Scores]], select: str, listen: Listener) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pipeline.data.dataset import Dataset
 from pipeline.maths.score import scores
 from pipeline.path.space import Point, Space
+from pipeline.runs.contract import KeptModel
+from pipeline.runs.held_out import HOLDOUT, VALIDATION, held_out_of
 from pipeline.runs.records import Scores
 
 
@@ -24,5 +28,16 @@ class Judge:
     def scores(self, point: Point) -> Scores | None:
         """Score a point; None where there is nothing to score it on."""
         if self.validation is not None:
-            return scores(self.space.margins_on(point, self.validation), self.labels, self.select)
+            return scores(self.space.margins_on(point.pair, point.c, self.validation), self.labels, self.select)
         return scores(point.margins[self.held_out], self.labels, self.select) if self.held_out.size else None
+
+    def held_out_of(self, model: KeptModel) -> dict[str, Any] | None:
+        """Return what run.json says of the scores of a step of this run, whose margins are computed again.
+
+        That is one pass a run; the margins of the best step so far would be one more array, and gone with a kill.
+        """
+        if self.validation is not None:
+            f = self.space.margins_on(self.space.stored(model, 0.0), model.c, self.validation)
+            return held_out_of(model.c, VALIDATION, f * self.labels, self.labels)
+        f = self.space.margins_again(model)[self.held_out]
+        return held_out_of(model.c, HOLDOUT, f * self.labels, self.labels)

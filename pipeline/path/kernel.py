@@ -224,11 +224,12 @@ class KernelSpace:
         """Return the margins of a step of this run, with the bits they had."""
         return self.certifier.point(model.c, self.stored(model, 0.0)).margins
 
-    def margins_on(self, point: KernelPoint, other: Dataset) -> np.ndarray:
+    def margins_on(self, pair: KernelPair, c: float, other: Dataset) -> np.ndarray:
         """Return the margins of the rows of another data set."""
-        support = point.pair.alpha > 0.0
+        del c
+        support = pair.alpha > 0.0
         rows = gather(self.engine, self.data, support, self.state.lengths, self.state.wide)
-        return kernel_margins(self.engine, self.data, rows, point.pair.alpha[support], self.kernel, other)
+        return kernel_margins(self.engine, self.data, rows, pair.alpha[support], self.kernel, other)
 
     def write(self, writer: StepWriter, facts: StepRecord, point: KernelPoint) -> StepRecord:
         """Write a finished step with its model; return its line."""

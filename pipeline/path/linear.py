@@ -139,10 +139,10 @@ class LinearSpace:
         products(self.engine, self.data, [w, w] if again else [w], [f, self.state.empty()] if again else [f])
         return f
 
-    def margins_on(self, point: LinearPoint, other: Dataset) -> np.ndarray:
+    def margins_on(self, pair: LinearPair, c: float, other: Dataset) -> np.ndarray:
         """Return the margins of the rows of another data set, whose columns are found by name."""
         f = np.empty(other.n_rows)
-        model = trained_on(self.data, Path(self.data.path), point.c, point.pair.w)
+        model = trained_on(self.data, Path(self.data.path), c, pair.w)
         products(self.engine, other, [model.weights_on(other)], [f])
         return f
 

@@ -150,13 +150,16 @@ class PathRun:
         self._mention_rows_seen(self._collect(inner))
         try:
             self._walk()
+            found = [step.scores for step in self.writer.steps]
+            chosen = best(found, self.spec.select)
+            held_out = None if inner or chosen is None else self.judge.held_out_of(self.writer.model(chosen))
         finally:
             self.space.release()
-        found = [step.scores for step in self.writer.steps]
         self._mention_what_is_not_defined(found)
         earlier = self.writer.header.seconds or 0.0
         self.writer.finish(
-            best_step=best(found, self.spec.select),
+            best_step=chosen,
+            held_out=held_out,
             **({"stopped": "patience"} if self.agreement.peaked else {}),
             peak_memory=None if meter is None else meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.maths.ball import ball_counts
 from pipeline.maths.certificate import Certificate
 from pipeline.maths.certified_pair import CertifiedPair
 from pipeline.maths.eps_grid import Reach
@@ -86,6 +87,12 @@ class PointProof:
     def radius(self) -> float:
         """The radius of the region's first ball."""
         return self.region.radius
+
+    def counts(self, part: slice) -> list[tuple[int, int]]:
+        """Return how many of some rows that are trained on each ball alone proves to be ZERO, and how many UPPER."""
+        some, state = [p[part] for p in self.point.products], self.point.state
+        facts = state.norms[part], self.point.terms(part), state.costs[part]
+        return [ball_counts(ball, some, *facts, self.region.span.unit) for ball in self.region.balls]
 
     def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds for some rows; for verdicts they need not be ``sharp``."""

@@ -42,6 +42,10 @@ class Proof(Protocol):
     def proves(self) -> bool: ...  # noqa: D102
     @property
     def radius(self) -> float: ...  # noqa: D102
+    def counts(self, part: slice) -> list[tuple[int, int]]:
+        """Return how many of some rows that are trained on each ball alone proves to be ZERO, and how many UPPER."""
+        ...
+
     def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds of z_i . w* for some rows; for verdicts they need not be ``sharp``."""
         ...
@@ -123,7 +127,7 @@ class Space(Protocol):
         """Return the margins of a step of this run, with the bits they had."""
         ...
 
-    def margins_on(self, point: Any, other: Dataset) -> np.ndarray:
+    def margins_on(self, pair: Any, c: float, other: Dataset) -> np.ndarray:
         """Return the margins of the rows of another data set."""
         ...
 

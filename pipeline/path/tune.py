@@ -16,31 +16,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
-from pipeline.engine.together import Partner, Together
 from pipeline.errors import SpecError
 from pipeline.events import Event, Listener, StepProgress, silent
 from pipeline.maths.calibration import Calibration, fit_calibration
-from pipeline.path.class_judge import split_rows
 from pipeline.path.class_weights import settled_for_two
 from pipeline.path.curve import AROUND, Curve
 from pipeline.path.folds import check_folds
+from pipeline.path.left_out import LeftOut, left_out_scores, said_of
 from pipeline.path.search import Search, train_any
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.classes_writer import rewritten_classes
 from pipeline.runs.directory import SEARCH, Run, StepView
 from pipeline.runs.memory import Place
 from pipeline.runs.writer import rewritten
-from pipeline.scoring.classes_model import ClassesModel
-from pipeline.scoring.models import any_model_of
 from pipeline.spec import PathSpec
-from pipeline.working.state import collect
 
 CHOICES = ("best", "1se")
 
@@ -96,14 +91,19 @@ def tuned(
     models = [step for fold in folds for run in fold for step in run.steps if step.c == chosen]
     final = replace(spec, grid=(chosen,), grid_in_c_min=False, cv=0, holdout=0.0, patience=0)
     run = train_any(engine, data, final, out, told.last, models[:1])
-    return _told(run, curve, run.header.calibration or calibrated(engine, data, models, calibration)), folds
+    if run.header.cv_c is not None and (calibration is None or run.header.calibration is not None):
+        return run, folds
+    if calibration is None and run.in_memory:
+        return _told(run, curve, None, None), folds
+    left_out = left_out_scores(engine, data, models)
+    return _told(run, curve, _fitted(data, left_out, chosen, calibration), said_of(data, models, left_out)), folds
 
 
-def _told(run: Run | ClassesRun, curve: Curve, calibration: Any) -> Run | ClassesRun:
+def _told(run: Run | ClassesRun, curve: Curve, calibration: Any, held_out: Any) -> Run | ClassesRun:
     """Write what was found into run.json."""
     told = as_json(calibration)
     found = {"cv_c": list(curve.cs), "cv_scores": curve.means, "cv_se": curve.errors, "calibration": told}
-    found |= {"c_best": curve.c_best, "c_1se": curve.c_1se}
+    found |= {"c_best": curve.c_best, "c_1se": curve.c_1se, "held_out": held_out}
     return told_of(run, **found)
 
 
@@ -124,31 +124,20 @@ def calibrated(
     engine: Engine, data: Dataset, models: Sequence[StepView | ClassesStep], kind: str | None
 ) -> Calibration | tuple[Calibration, ...] | None:
     """Fit probabilities, of every class, to the scores that each fold's model gives the rows it was not trained on."""
+    return None if kind is None else _fitted(data, left_out_scores(engine, data, models), models[0].c, kind)
+
+
+def _fitted(
+    data: Dataset, left_out: LeftOut, c: float, kind: str | None
+) -> Calibration | tuple[Calibration, ...] | None:
+    """Fit probabilities, of every class, to scores of rows left out of training."""
     if kind is None:
         return None
-    found = Together(engine).run([partial(_left_out, data=data, step=step) for step in models])
-    scores, labels = (np.concatenate([part[k] for part in found]) for k in (0, 1))
+    scores, labels = left_out
     if not data.classes:
-        return fit_calibration(scores, labels, kind, models[0].c)
+        return fit_calibration(scores, labels, kind, c)
     signs = (np.where(labels == k, 1, -1) for k in range(len(data.classes)))
-    return tuple(fit_calibration(scores[:, k], each, kind, models[0].c) for k, each in enumerate(signs))
-
-
-def _left_out(engine: Partner, data: Dataset, step: StepView | ClassesStep) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores (of several classes a column each) and labels of the rows that a step was not trained on."""
-    model = any_model_of(step, training=data)
-    if isinstance(model, ClassesModel):
-        wanted = split_rows(engine, data, step.spec).held_out
-        parts = list(model.shard_scores(engine, data, wanted=wanted))
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-    held_out = collect(engine, data, step.spec, None).costs == 0.0
-    scores, labels, row = [], [], 0
-    for some, signs in model.shard_scores(engine, data):
-        mine = held_out[row : row + some.size]
-        scores.append(some[mine])
-        labels.append(signs[mine])
-        row += some.size
-    return np.concatenate(scores), np.concatenate(labels)
+    return tuple(fit_calibration(scores[:, k], each, kind, c) for k, each in enumerate(signs))
 
 
 class _Told:

@@ -17,7 +17,8 @@ from pipeline.errors import shown
 from pipeline.maths.calibration import Calibration
 from pipeline.maths.score import LOG_LOSS
 from pipeline.runs.data_record import stored_table
-from pipeline.spec import SCORES, PathSpec
+from pipeline.runs.held_out import ClassesHeldOut, HeldOut
+from pipeline.spec import RULES, SCORES, PathSpec
 
 STATUS = ("running", "finished")
 MOST_ROWS, MOST_FEATURES = 2**62, 2**31  # of any data set
@@ -101,6 +102,11 @@ def _is_digest(x: Any) -> bool:
     return _is_text(x) and _DIGEST.fullmatch(x) is not None
 
 
+def _are_counts_of_rules(x: Any) -> bool:
+    """Tell counts of rows proven ZERO and UPPER, by the rule."""
+    return _values(lambda pair: _each(_is_whole)(pair) and len(pair) == 2)(x) and set(x) <= set(RULES)
+
+
 def _is_reference(x: Any) -> bool:
     texts = isinstance(x, dict) and all(_or_none(_is_text)(x.get(name)) for name in ("fingerprint", "model"))
     return texts and _is_positive(x.get("c"))
@@ -113,6 +119,14 @@ def _is_sketch(x: Any) -> bool:
 def _is_calibration(x: Any) -> bool:
     try:
         Calibration.from_json(x)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_held_out(x: Any) -> bool:
+    try:
+        HeldOut.from_json(x)
     except ValueError:
         return False
     return True
@@ -147,6 +161,7 @@ HEADER: dict[str, Check] = {
     "cv_c": _or_none(_each(_is_positive)),
     **dict.fromkeys(("c_best", "c_1se"), _or_none(_is_positive)),
     "calibration": _or_none(_is_calibration),
+    "held_out": _or_none(_is_held_out),
     "peak_memory": _or_none(_is_number),
     "seconds": _or_none(_is_number),
     **dict.fromkeys(("chain", "seal"), _or_none(_is_text)),
@@ -157,6 +172,7 @@ CLASSES: dict[str, Check] = HEADER | {
     "scores": _or_none(_each(_are_class_scores)),
     **dict.fromkeys(("cv_scores", "cv_se"), _or_none(_each(_are_class_scores))),
     "calibration": _or_none(_each(_is_calibration)),
+    "held_out": lambda x: True,  # as many as there are classes: ``check_classes``
 }
 DATA: dict[str, Check] = {
     "path": _is_text,
@@ -187,6 +203,7 @@ STEP: dict[str, Check] = {
 STEP_EXTRAS: dict[str, Check] = {
     **dict.fromkeys(("rounds", "kernel_values"), _or_none(_is_whole)),
     **dict.fromkeys(("model", "chain"), _or_none(_is_text)),
+    "rules": _or_none(_are_counts_of_rules),
 }  # some runs have none of these
 NEEDED = {"header": ("status",), "data": ("path", "fingerprint", "rows", "features", "bias", "labels")}
 
@@ -219,6 +236,8 @@ def check_classes(header: dict[str, Any]) -> None:
             raise ValueError(f"it has {len(header[name])} entries in {name} for {count} classes")
     if header.get("calibration") is not None and len(header["calibration"]) != count:
         raise ValueError(f"it has {len(header['calibration'])} calibrations for {count} classes")
+    if header.get("held_out") is not None:
+        ClassesHeldOut.from_json(header["held_out"], count)
     scores, steps = header.get("scores"), header.get("n_steps")
     if header["status"] == "finished" and (steps is None or (scores is not None and len(scores) != steps)):
         raise ValueError("it does not say its n_steps, or has other scores than steps")

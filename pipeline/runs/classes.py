@@ -24,6 +24,7 @@ from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import SEAL, foundation, link
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, PARTS, Run, RunOf, StepView, open_path, read_item
+from pipeline.runs.held_out import ClassesHeldOut
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import CLASSES_FORMAT, CLASSES_READABLE, Header, Scores
 from pipeline.runs.weights import TopWeights, check_linear, top_weights
@@ -40,21 +41,26 @@ class ClassesHeader(Header):
     """The scores of all classes together by step; None if nothing was scored."""
     calibration: tuple[Calibration, ...] | None
     """What makes probabilities of the scores of each class; None if nothing was calibrated."""
+    held_out: ClassesHeldOut | None
+    """What the chosen models call rows left out; None if there are none, and in older runs."""
 
     @classmethod
     def begun(cls, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> ClassesHeader:
         """Return that of a run that begins now."""
         head = {"format": CLASSES_FORMAT, "version": CLASSES_READABLE[-1], "classes": list(data.classes)}
-        return cls._new(head | dict.fromkeys(("class_weights", "scores", "calibration")), spec, data, versions)
+        return cls._new(
+            head | dict.fromkeys(("class_weights", "scores", "calibration", "held_out")), spec, data, versions
+        )
 
     @classmethod
     def from_json(cls, item: dict[str, Any]) -> Self:
         """Read what has been checked (``checks.check_classes``)."""
-        weights, calibration = item.get("class_weights"), item.get("calibration")
+        weights, calibration, held_out = (item.get(name) for name in ("class_weights", "calibration", "held_out"))
         return cls(
             class_weights=None if weights is None else tuple(weights),
             scores=item.get("scores"),
             calibration=None if calibration is None else tuple(map(Calibration.from_json, calibration)),
+            held_out=None if held_out is None else ClassesHeldOut.from_json(held_out, len(item["classes"])),
             **cls._read(item),
         )
 

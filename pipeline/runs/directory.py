@@ -211,6 +211,23 @@ class RunOf(Generic[S]):
         listen(Note(f"{self.path}: no step has C = {c!r}; the one before it has {below[-1].c:.6g}"))
         return below[-1]
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the scores over C: their mean, folds, standard errors, and the C that are chosen by them.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+            RunError if nothing was scored.
+        """
+        from pipeline.runs.score_curve import plot_curve  # noqa: PLC0415 - which reads runs
+
+        return plot_curve(self, ax)
+
     def to_frame(self) -> Any:
         """Return a pandas frame, a row a step: C, certificate, scores, rows, and what the step took.
 

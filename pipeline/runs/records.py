@@ -15,6 +15,7 @@ from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import CHAIN, MODEL, SEAL, foundation, sealed
 from pipeline.runs.checks import SKETCH, check_header
 from pipeline.runs.data_record import DataRecord
+from pipeline.runs.held_out import HeldOut
 from pipeline.runs.sketch_file import SketchRecord
 from pipeline.spec import PathSpec
 
@@ -29,7 +30,7 @@ PLAIN = (
     *("c_min", "n_steps", "best_step", "stopped", "peak_memory", "seconds"),
     *("cv_scores", "cv_se", "cv_c", "c_best", "c_1se"),
 )
-OWN = ("class_weights", "calibration", "sketch")  # what only a run of one path says, null until it is known
+OWN = ("class_weights", "calibration", "held_out", "sketch")  # what only a run of one path says, null until it is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,8 @@ class StepRecord:
     """How many rows were proven to have alpha at its bound before the solve."""
     survivors: int
     """How many rows were left undecided before the solve."""
+    rules: dict[str, list[int]] | None = None
+    """How many rows each rule that the run's is made of (bt1, bt2) proves ZERO and UPPER; None if it is of none."""
     working_set: int
     """How many rows were solved for, at most, in one round."""
     rounds: int | None = None
@@ -189,6 +192,8 @@ class RunHeader(Header):
     """What the costs of negative and positive rows were multiplied by; None if that is not known yet."""
     calibration: Calibration | None
     """What makes probabilities of the scores of one of its models; None if nothing was calibrated."""
+    held_out: HeldOut | None
+    """Scores of the chosen model on rows left out; None if there are none, and in older runs."""
     sketch: SketchRecord | None
     """The file that tells which rows were trained on; None in runs of before it was kept, and in runs within a run."""
 
@@ -218,6 +223,7 @@ class RunHeader(Header):
         return cls(
             class_weights=None if weights is None else (weights[0], weights[1]),
             calibration=None if calibration is None else Calibration.from_json(calibration),
+            held_out=None if item.get("held_out") is None else HeldOut.from_json(item["held_out"]),
             sketch=None if sketch is None else SketchRecord(**{name: sketch[name] for name in SKETCH}),
             **cls._read(item),
         )

@@ -21,7 +21,8 @@ import numpy as np
 from pipeline.cores import available_cores
 from pipeline.data.ingest.assemble import Piece, join
 from pipeline.data.ingest.ingest import IngestSpec, Input
-from pipeline.data.inputs import refuse_other_formats, resolve
+from pipeline.data.ingest.tables import others_of
+from pipeline.data.inputs import as_they_are, refuse_other_formats, resolve
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import BlockTask, Source
 from pipeline.data.reading.block import Block
@@ -54,9 +55,9 @@ class RowsToScore:
         listen: Listener = silent,
         ids: Sequence[str] | None = None,
     ) -> None:
-        spec = spec or IngestSpec(bias=model.bias)
+        spec = as_they_are(spec or IngestSpec(bias=model.bias))
         if model.encoding is not None:
-            spec = replace(spec, bias=model.bias, reading=spec.reading.encoded(model.encoding))
+            spec = replace(spec, bias=spec.bias or model.bias, reading=spec.reading.encoded(model.encoding))
         self.model, self.path, self.listen = model, str(path), listen
         refuse_other_formats(self.path, spec)
         found, spec = resolve(self.path, spec, listen)
@@ -82,6 +83,7 @@ class RowsToScore:
         """
         self.read, self.largest, self.files = 0, -1, []
         scorer = _Scorer(self.model, self.labels, None if watch is None else watch.sketch)
+        others = others_of(self.model.encoding)
         with ThreadPoolExecutor(self.workers, "svmsieve-predict") as pool:
             for source in self.sources:
                 digests: list[tuple[Lanes, int]] = []
@@ -90,6 +92,8 @@ class RowsToScore:
                     self.largest = max(self.largest, block.largest)
                     digests.append((part.lanes, block.n_rows))
                     self.labels.count(block.labels)
+                    if others is not None:
+                        others.count(block)
                     if watch is not None:
                         watch.tally += part.tally
                     yield part.score, part.sign
@@ -99,6 +103,8 @@ class RowsToScore:
                         "no rows in the file; remove it from the list or write it again", path=source.path
                     )
         self._report()
+        for said in () if others is None else others.notes():
+            self.listen(Note(f"{self.path}: {said}"))
 
     def _usual_ids(self) -> tuple[str, ...]:
         """Return the columns that were ids in training, as far as the files have them."""

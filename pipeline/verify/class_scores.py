@@ -19,6 +19,7 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.reading.labels import LabelMap
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
+from pipeline.verify.held_out import HeldOutClasses
 from pipeline.verify.said import SaidRun
 from pipeline.verify.scores import LOG_LOSS, SLACK_OF_LOSS, area_under, may_be
 from pipeline.verify.sigmoid import MOST_LOSS, cross_fitted
@@ -38,9 +39,17 @@ class ScoredRows:
 
 
 def wrong_class_scores(
-    engine: Engine, runs: Sequence[SaidRun], views: Sequence[Dataset], rows: ScoredRows, said: Any
+    engine: Engine,
+    runs: Sequence[SaidRun],
+    views: Sequence[Dataset],
+    rows: ScoredRows,
+    said: Any,
+    taker: HeldOutClasses,
 ) -> Iterator[tuple[int, str]]:
-    """Yield the steps whose stored scores are not those of the classes' models, with what is wrong."""
+    """Yield the steps whose stored scores are not those of the classes' models, with what is wrong.
+
+    ``taker`` is told what rows are called.
+    """
     steps, n = len(runs[0].steps), rows.codes.size
     if said is None or not n:
         for k in range(steps if (said is None) != (not n) else 0):
@@ -52,6 +61,7 @@ def wrong_class_scores(
         columns = [_margins(engine, run, view, rows, numbers) for run, view in zip(runs, views, strict=True)]
         for k, number in enumerate(numbers):
             s, doubt = (np.stack([column[part][:, k] for column in columns], axis=1) for part in (0, 1))
+            taker.take(float(runs[0].steps[number].facts["c"]), *_calls(s, doubt), rows.codes)
             problem = _wrong(said[number], s, doubt, rows.codes, runs[0].spec.select)
             if problem:
                 yield number, problem
@@ -102,8 +112,7 @@ def _wrong(said: Any, s: np.ndarray, doubt: np.ndarray, codes: np.ndarray, selec
 def _ranges(s: np.ndarray, doubt: np.ndarray, codes: np.ndarray) -> dict[str, tuple[float, float]]:
     """Return the least and the largest value of every score, nan where it is not defined."""
     n, classes = s.shape
-    low, high = s - doubt, s + doubt
-    sure, may = low > _largest_other(high), high >= _largest_other(low)
+    sure, may = _calls(s, doubt)
     true = codes[:, None] == np.arange(classes)
     count, hits = true.sum(axis=0), [(sure & true).sum(axis=0), (may & true).sum(axis=0)]
     calls = [may.sum(axis=0), sure.sum(axis=0)]  # the worst case first
@@ -118,6 +127,12 @@ def _ranges(s: np.ndarray, doubt: np.ndarray, codes: np.ndarray) -> dict[str, tu
         "auc": (auc[0], auc[1]),
         "f1": (f1[0], f1[1]),
     }
+
+
+def _calls(s: np.ndarray, doubt: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Tell which classes rows are called for sure, and which they may be called."""
+    low, high = s - doubt, s + doubt
+    return low > _largest_other(high), high >= _largest_other(low)
 
 
 def _range_of_loss(s: np.ndarray, doubt: np.ndarray, codes: np.ndarray) -> tuple[float, float]:

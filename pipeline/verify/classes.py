@@ -28,6 +28,7 @@ from pipeline.runs.records import CLASSES_FORMAT
 from pipeline.verify.calibration import LeftOut
 from pipeline.verify.class_scores import ScoredRows, codes_of, wrong_class_scores
 from pipeline.verify.header import check_seal
+from pipeline.verify.held_out import HeldOutClasses
 from pipeline.verify.origin import check_origin
 from pipeline.verify.said import SaidRun, read_said
 from pipeline.verify.scores import best_steps, mean_scores, same_scores
@@ -74,6 +75,7 @@ class _Classes:
         self.spec = self.said.spec
         self.codes, self.held_out = self._rows()
         self.weights = self._weights()
+        self.taker = HeldOutClasses(self.item.get("held_out") if step is None else None)
         self.views = [data.against_rest(k, self.weights) for k in range(len(data.classes))]
 
     def findings(self, left_out: Sequence[LeftOut] = ()) -> list[Finding]:
@@ -93,9 +95,11 @@ class _Classes:
         searches = self._searches() if self.item.get("cv_c") is not None else []
         scored = self._calibrated() if searches else []
         for fold in folds:
+            fold.taker = self.taker
             found += fold.findings()
         for k, search in enumerate(searches):
             for each in (run for stage in search for run in stage):
+                each.taker = self.taker if k == 0 else HeldOutClasses(None)
                 found += each.findings(scored if k == 0 else ())
         if all(finding.holds for finding in found):
             if self.step is None and self.item["status"] == "finished":
@@ -103,6 +107,7 @@ class _Classes:
                 if searches:
                     curves = [_curves(search) for search in searches]
                     check_curve(self.folder, self.item, self.spec.select, curves, grid[0])
+                self._check_held_out(grid)
                 for run, name, scores in zip(runs, self.data.classes, scored, strict=False):
                     scores.check(run, f"{self.folder}: class {name}")
             check_seal(self.said)
@@ -210,7 +215,8 @@ class _Classes:
         scores: Any = self.item.get("scores")
         rows = self._scored()
         if rows is not None:
-            for number, problem in wrong_class_scores(self.engine, runs, self.views, rows, scores):
+            own = self.taker if self.item.get("cv_scores") is None else HeldOutClasses(None)
+            for number, problem in wrong_class_scores(self.engine, runs, self.views, rows, scores, own):
                 raise RunError(f"{self.folder}: step {number}: {problem}; do not trust the run: train again")
         if self.spec.cv:
             scores = self.item.get("cv_scores")
@@ -223,6 +229,13 @@ class _Classes:
             names = " or ".join(str(k) for k in sorted(best, key=str))
             problem = f"run.json calls step {self.item.get('best_step')} the best, but by the scores it is {names}"
             raise RunError(f"{self.folder}: {problem}; train again")
+
+    def _check_held_out(self, grid: tuple[Any, ...]) -> None:
+        """Raise RunError if what run.json says of rows left out is not what the models call them."""
+        said = self.item.get("held_out")
+        problem = "" if said is None else self.taker.problem(self.item, list(grid))
+        if problem:
+            raise RunError(f"{self.folder}: held_out in run.json: {problem}; train again")
 
     def _scored(self) -> ScoredRows | None:
         """Return the rows that scores are of; None if they are not at hand."""

@@ -27,6 +27,7 @@ from pipeline.verify.tally import Values
 
 NUMBERS = ["c", "primal", "dual", "relative_gap", "n_rows", "n_free", "n_upper"]
 NUMBERS += ["screened_zero", "screened_upper", "survivors"]
+PARTS = {"it": {"bt1", "bt2"}}  # rules that are the intersection of others
 UP = 1 + 1e-9  # covers the rounding of a radius
 
 
@@ -126,6 +127,24 @@ class Claim:
         most = self.facts.get("working_set")
         if most is None or not is_number(most) or not 0 <= most <= self.trained:
             yield f"it says a working set of {most} rows, and {self.trained} were trained on"
+        yield from self._counts_by_part(found)
+
+    def _counts_by_part(self, found: Values) -> Iterator[str]:
+        """Yield what is wrong with the counts of the rules that the run's is made of, which it is never looser than."""
+        said = self.facts.get("rules")
+        if said is None:
+            return
+        if not isinstance(said, dict) or set(said) != PARTS.get(self.spec.rule):
+            yield f"it counts by rules that {self.spec.rule} is not made of"
+            return
+        most = {"ZERO": found.screened_zero, "UPPER": found.screened_upper}
+        for rule, counts in said.items():
+            if not isinstance(counts, list) or len(counts) != 2 or not all(is_number(x) and x >= 0 for x in counts):
+                yield f"its counts by {rule} are none"
+                return
+            for count, (verdict, proven) in zip(counts, most.items(), strict=True):
+                if count > proven:
+                    yield f"it says that {rule} proves {count} rows {verdict}, more than the {proven} of both together"
 
     def _difference(self, name: str, found: float, slack: float = 0.0) -> Iterator[str]:
         if not abs(self.facts[name] - found) <= slack:

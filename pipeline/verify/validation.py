@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,8 @@ from pipeline.errors import RunError
 from pipeline.events import silent
 from pipeline.scoring.linear_model import trained_on
 from pipeline.verify import twofold
+from pipeline.verify.calibration import LeftOut
+from pipeline.verify.held_out import HeldOutRows
 from pipeline.verify.judge_rows import EPS
 from pipeline.verify.kernel_validation import Margins, kernel_validation
 from pipeline.verify.recompute import without_empty_columns
@@ -34,8 +36,10 @@ class Validation:
         if run.header["data"].get("validation") != self.data.fingerprint:
             raise RunError(f"{run.path}: was not scored on {self.data.path}; give the data of path --validation")
 
-    def wrong_scores(self, run: SaidRun, trained: Dataset, models: Mapping[int, Model]) -> dict[int, str]:
-        """Return what is wrong with the scores of which step, given the models of some."""
+    def wrong_scores(
+        self, run: SaidRun, trained: Dataset, models: Mapping[int, Model], takers: Sequence[HeldOutRows | LeftOut] = ()
+    ) -> dict[int, str]:
+        """Return what is wrong with the scores of which step, given the models of some; takers are shown all scores."""
         size = max(1, BATCH_BYTES // (8 * (6 * self.data.n_rows + 2 * trained.n_rows + 3 * self.data.n_features)))
         found: dict[int, str] = {}
         for first in range(0, len(models), size):
@@ -45,6 +49,8 @@ class Validation:
             for k, n in enumerate(some):
                 said, select = run.steps[n].facts.get("scores"), run.spec.select
                 problem = wrong_score(said, f[:, k], doubt[:, k], labels, select)
+                for taker in takers:
+                    taker.take(models[n].c, f[:, k], doubt[:, k], labels)
                 found |= {n: problem} if problem else {}
         return found
 

@@ -10,8 +10,8 @@ was written (``header``).
 The hashes have no key: who can write to the run can compute them anew. What follows from the data is recomputed and
 cannot be forged; what does not is believed. Someone who writes all hashes anew can say that other settings were asked
 for (a shorter grid, with the steps beyond it removed; a larger tol; another rule, everywhere), that steps took more or
-fewer rows, rounds or seconds than they did, that a certificate is worse than it is, that other versions made it, and
-which rows predict is to know (the hashes in trained_rows.npy).
+fewer rows, rounds or seconds than they did, that bt1 or bt2 alone prove less than they do, that a certificate is worse
+than it is, that other versions made it, and which rows predict is to know (the hashes in trained_rows.npy).
 None of it makes a certificate better than the truth; who keeps a copy of the ``seal`` elsewhere finds it all the same.
 """
 
@@ -31,6 +31,7 @@ from pipeline.runs.directory import FOLDS
 from pipeline.verify.calibration import LeftOut
 from pipeline.verify.enclosure import rounded_down, rounded_up
 from pipeline.verify.header import check_best, check_ends, check_seal, check_sketch
+from pipeline.verify.held_out import HeldOutRows
 from pipeline.verify.origin import check_origin
 from pipeline.verify.said import SaidRun, SaidStep, read_said
 from pipeline.verify.scores import wrong_score
@@ -96,11 +97,14 @@ def verify(
     for each in (run, *folds):
         check_origin(each, data, listen if each is run else silent)
         check_ends(each, listen)
-    found = _Verifier(engine, run, data, step, listen, judge, left_out=left_out).findings()
-    scored, nothing = LeftOut(run.header.get("calibration") if searches and step is None else None), LeftOut(None)
+    scored = LeftOut(run.header.get("calibration") if searches and step is None else None)
+    held_out = HeldOutRows(run.header.get("held_out") if step is None else None)
+    own: tuple[LeftOut | HeldOutRows, ...] = () if left_out is None else (left_out,)
+    own += () if searches or run.header.get("cv_scores") is not None else (held_out,)
+    found = _Verifier(engine, run, data, step, listen, judge, takers=own).findings()
     for fold in folds:
-        mine = scored if searches and fold in searches[0].runs else nothing
-        found += _Verifier(engine, fold, data, step, listen, left_out=mine).findings()
+        mine = (scored, held_out) if not searches or fold in searches[0].runs else ()
+        found += _Verifier(engine, fold, data, step, listen, takers=mine).findings()
     trusted = all(finding.holds for finding in found)  # else scores may be wrong, and the best step with them
     if step is None and trusted:
         check_best(run, folds if run.header.get("cv_scores") is not None else [])
@@ -112,6 +116,7 @@ def verify(
             curves = [search.folds for search in searches]
             check_curve(run.path, run.header, run.spec.select, curves, _c_of(run.steps[0]))
             scored.check(run, str(run.path))
+        held_out.check(run)
     if trusted:
         for each in (run, *folds):
             check_seal(each)
@@ -147,7 +152,7 @@ class _Verifier:
     listen: Listener
     judge: Validation | None = None
     problems: dict[int, str] = field(default_factory=dict)
-    left_out: LeftOut | None = None
+    takers: tuple[LeftOut | HeldOutRows, ...] = ()
 
     def findings(self) -> list[Finding]:
         """Return a finding a step."""
@@ -195,7 +200,7 @@ class _Verifier:
         values = space.worth(list(models.values()), seen) if models else []
         worth = dict(zip(models, values, strict=True))
         if self.judge is not None:
-            for n, wrong in self.judge.wrong_scores(self.run, self.data, models).items():
+            for n, wrong in self.judge.wrong_scores(self.run, self.data, models, self.takers).items():
                 self.problems.setdefault(n, wrong)
         found = []
         for step in steps:
@@ -219,8 +224,8 @@ class _Verifier:
                 yield from filter(None, [spacing_problem(claim, found, following, spec.epsilon)])
         if not run.header["data"].get("validation"):
             yield from filter(None, [wrong_score(step.facts.get("scores"), *found.margins, rows.held_out, spec.select)])
-        if self.left_out is not None:
-            self.left_out.take(_c_of(step), *found.margins, rows.held_out)
+            for taker in self.takers:
+                taker.take(_c_of(step), *found.margins, rows.held_out)
         yield from filter(None, [self.problems.get(n)])
         if is_chained(run.header) and step.facts.get(MODEL) != step.model.digest():
             yield "its model file is not the one that was written"

@@ -22,7 +22,7 @@ from pipeline.data.registry.synthetic import make
 from pipeline.engine.engine import Engine
 from pipeline.passes.products import margins
 from pipeline.passes.sums import cost_sum
-from pipeline.path.fit import train_run
+from pipeline.path.train import train_run
 from pipeline.spec import PathSpec
 from tests.bench.measure import take_turns
 from tests.clusters import real_cluster

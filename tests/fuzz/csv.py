@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from random import Random
 
 from pipeline.data.reading.base import ReadOptions, Source
@@ -80,7 +81,8 @@ def _table(chance: Random) -> list[list[str]]:
 def _written(chance: Random, table: list[list[str]]) -> bytes:
     stream = io.StringIO(newline="")
     quoting = chance.choice((csv.QUOTE_MINIMAL, csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
-    csv.writer(stream, quoting=quoting, lineterminator=chance.choice(("\n", "\n", "\r\n"))).writerows(table)
+    separator, end = chance.choice((",", ",", ";", "\t", "|")), chance.choice(("\n", "\n", "\r\n"))
+    csv.writer(stream, quoting=quoting, delimiter=separator, lineterminator=end).writerows(table)
     text = stream.getvalue()
     return ("\ufeff" if chance.random() < 0.03 else "").encode() + text.encode("utf-8", "surrogatepass")
 
@@ -88,12 +90,8 @@ def _written(chance: Random, table: list[list[str]]) -> bytes:
 def slow_rows(text: bytes, options: ReadOptions) -> list[Row]:
     """Read CSV cell by cell with the standard library."""
     try:
-        lines = list(
-            csv.reader(
-                io.StringIO(text.decode("utf-8-sig", "strict" if options.wanted is None else "replace"), newline=""),
-                strict=True,
-            )
-        )
+        plain = text.decode("utf-8-sig", "strict" if options.wanted is None else "replace")
+        lines = list(csv.reader(io.StringIO(plain, newline=""), delimiter=separator_of(plain), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
         raise CannotBeReadError(str(error)) from error
     lines = [line for line in lines if line]
@@ -113,6 +111,16 @@ def slow_rows(text: bytes, options: ReadOptions) -> list[Row]:
         values = [(index, _number(cell)) for index, cell in enumerate(cells.values())]
         rows.append(Row(label_of(label), values, _number(weight)))
     return rows
+
+
+def separator_of(text: str) -> str:
+    """Return what stands most often in the first line with anything in it, but for what is quoted."""
+    counts, quoted = dict.fromkeys(",;\t|", 0), False
+    for letter in next((line for line in re.split("[\r\n]+", text) if line), ""):
+        quoted ^= letter == '"'
+        if letter in counts and not quoted:
+            counts[letter] += 1
+    return max(counts, key=lambda letter: counts[letter])
 
 
 def _number(cell: str) -> float:

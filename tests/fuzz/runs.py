@@ -14,7 +14,8 @@ from pipeline.data.dataset import open_shards
 from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.engine.engine import Engine
 from pipeline.events import silent
-from pipeline.path.fit import fit_path, train_run
+from pipeline.path.fit import fit_path
+from pipeline.path.train import train_run
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import HEADER, STEPS, open_run
 from pipeline.runs.sketch_file import SKETCH_FILE

@@ -12,11 +12,12 @@ from tests.fuzz.parquet import Parquet
 from tests.fuzz.runs import ClassRuns, KernelRuns, Runs
 from tests.fuzz.shards import ClassShards, Shards
 from tests.fuzz.svmlight import Svmlight
+from tests.fuzz.tables import Columns, StoredTables, Tables
 
 TARGETS: dict[str, type[Target]] = {
     target.name: target
     for target in (
         *(Svmlight, Csv, Parquet, Npz, Manifests, ClassManifests, Shards, ClassShards),
-        *(Runs, KernelRuns, ClassRuns, Jobs, Options),
+        *(Tables, Columns, StoredTables, Runs, KernelRuns, ClassRuns, Jobs, Options),
     )
 }

@@ -16,7 +16,8 @@ from pipeline.engine import connection
 from pipeline.engine.engine import Engine
 from pipeline.errors import EngineError
 from pipeline.events import StepProgress
-from pipeline.path.fit import fit_path, train_run
+from pipeline.path.fit import fit_path
+from pipeline.path.train import train_run
 from pipeline.spec import PathSpec
 from pipeline.verify.verify import verify
 from tests.clusters import real_cluster, until

@@ -74,8 +74,8 @@ def test_every_step_of_a_grid_is_true(tmp_path_factory, world, cuts, rule, tol, 
 )
 def test_the_eps_path_is_true_and_leaves_no_hole(tmp_path_factory, world, cuts, rule, epsilon, decades):
     unit = c_min_of(world)
-    assume(unit < 1e6)
     c_max = unit * 10.0**decades
+    assume(c_max < 1e7)  # rows that are nearly equal, with other labels: beyond it rounding may allow no gap of 1e-5
     data = write_shards(tmp_path_factory.mktemp("w") / "shards", world, cuts)
     run = fit(data, world, c_max=c_max, epsilon=epsilon, rule=rule, tol=1e-5)
     check_kernel_run(world, run)

@@ -116,12 +116,13 @@ def test_an_unfinished_run_of_one_step_has_no_best(plain, tmp_path):
 
 @pytest.mark.parametrize("verb", ["predict", "export"])
 def test_the_commands_ask_for_c(plain, data, capsys, tmp_path, verb):
-    words = [plain.path, *([data.path] if verb == "predict" else []), "--out", tmp_path / "out.npz"]
-    code, out, err = command(capsys, verb, *words, *(["-q"] if verb == "predict" else []))
-    assert (code, out) == (1, "")
+    out = tmp_path / ("out.parquet" if verb == "predict" else "out.npz")
+    words = [plain.path, *([data.path] if verb == "predict" else []), "--out", out]
+    code, said, err = command(capsys, verb, *words, *(["-q"] if verb == "predict" else []))
+    assert (code, said) == (1, "")
     (line,) = err.splitlines()
     assert "nothing was scored, so that no step is the best; name one with --c C: 0.001, 0.1, 1, 10" in line
-    assert not (tmp_path / "out.npz").exists()
+    assert not out.exists()
     assert command(capsys, verb, *words, "--c", 0.1)[0] == 0
 
 
@@ -151,7 +152,8 @@ def test_steps_that_look_alike_are_told_apart(data):
 @pytest.mark.parametrize(("c", "before"), [(0.5, 0.1), (9.99, 1), (1e9, 10)])
 @pytest.mark.parametrize("verb", ["predict", "export"])
 def test_a_c_that_no_step_has_is_mentioned(plain, data, capsys, tmp_path, verb, c, before):
-    words = [plain.path, *([data.path] if verb == "predict" else []), "--out", tmp_path / "out.npz", "--c", c]
+    out = tmp_path / ("out.parquet" if verb == "predict" else "out.npz")
+    words = [plain.path, *([data.path] if verb == "predict" else []), "--out", out, "--c", c]
     code, out, err = command(capsys, verb, *words)
     assert code == 0
     assert f"no step has C = {float(c)!r}; the one before it has {before:g}" in err.splitlines()[0]
@@ -265,7 +267,7 @@ def test_a_fold_counts_where_it_has_the_score_at_every_step():
 
 def test_folds_that_cannot_be_scored_are_refused_before_training(tmp_path, monkeypatch, capsys):
     data = write_shards(tmp_path / "data", plain_world(12, 3), [5])
-    monkeypatch.setattr("pipeline.path.fit.run_path", None)
+    monkeypatch.setattr("pipeline.path.train.run_path", None)
     code, out, err = command(capsys, "path", data.path, "--out", tmp_path / "run", "--cv", 10, "-q")
     assert (code, out) == (1, "")
     (line,) = err.splitlines()

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from pipeline.errors import RunError
-from pipeline.path.fit import budget_for, fit_path
+from pipeline.path.fit import fit_path
+from pipeline.path.train import budget_for
 from pipeline.runs.chain import sealed
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import open_path, open_run
@@ -47,7 +48,7 @@ KEYS += ["peak_memory", "seconds"]
 
 def test_what_run_json_says(run):
     item = header(run)
-    assert set(item) == {*KEYS, "calibration", "chain", "seal"}
+    assert set(item) == {*KEYS, "calibration", "held_out", "chain", "seal"}
     assert (item["format"], item["version"], item["status"]) == ("svmsieve-classes", 1, "finished")
     assert item["classes"] == item["data"]["classes"] == ["0", "1", "2"]
     assert item["n_steps"] == len(item["scores"]) == 2

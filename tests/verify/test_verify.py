@@ -382,7 +382,9 @@ def test_folds_are_verified_too(folded, tmp_path):
 def test_folds_in_the_making(folded, tmp_path):
     run = shutil.copytree(folded.run, tmp_path / "run")
     header = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(sealed({k: v for k, v in header.items() if k != "cv_scores"})))
+    (run / "run.json").write_text(
+        json.dumps(sealed({k: v for k, v in header.items() if k not in ("cv_scores", "held_out")}))
+    )
     shutil.rmtree(run / "folds" / "1")
     assert {f.run for f in found(run, folded.data)} == {str(run), str(run / "folds" / "0")}
 

@@ -26,7 +26,7 @@ import numpy as np
 from pipeline.cores import available_cores
 from pipeline.data.ingest.amend import Amendment, Relabelling, amend_shard
 from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES, UNKNOWN_BIAS_INDEX, Piece, ShardCutter, join
-from pipeline.data.ingest.tables import encoded
+from pipeline.data.ingest.tables import encoded, others_of
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import ReadOptions, Source
 from pipeline.data.reading.block import LARGEST_FEATURES, ReadRules
@@ -42,7 +42,7 @@ from pipeline.data.shards.merging import Full
 from pipeline.data.shards.shard import ShardInfo, write_shard
 from pipeline.data.tables.asked import AUTO, with_columns
 from pipeline.errors import DataError, NoRowsError
-from pipeline.events import Listener, Progress, silent
+from pipeline.events import Listener, Note, Progress, silent
 from pipeline.redact import last_name
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     base = None if index_base == "auto" else int(index_base)
     rules = ReadRules(base, features, duplicates == "sum")
     reading = ReadOptions(format, rules, label_column, weight_column, group, ignore=tuple(ignore))
-    return IngestSpec(with_columns(reading, columns, bias), positive, bias or 0.0, shard_bytes=shard_size, **more)
+    reading, known = with_columns(reading, columns, bias)
+    return IngestSpec(reading, positive, known, shard_bytes=shard_size, **more)
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,8 @@ def _refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: boo
 def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -> IngestSpec:
     """Return the spec with what an existing data set settles: index base, feature limit, bias and groups."""
     check_bias(spec.bias)
+    if spec.reading.table is not None:
+        check_bias(spec.reading.table.bias)
     if old is None:
         return spec
     if "columns" in given:
@@ -266,8 +269,10 @@ class _Ingest:
         return f"{first} and {more} more" if more > 0 else first
 
     def _take(self, source: Source, pool: ThreadPoolExecutor) -> None:
-        before = self.rows
+        before, others = self.rows, others_of(self.spec.reading.encoding)
         for block in in_order(pool, source.tasks(), ahead=self.workers + 1):
+            if others is not None:
+                others.count(block)
             labels = self.coder.numbered(block.labels, source.path)
             self.smallest, self.largest = min(self.smallest, block.smallest), max(self.largest, block.largest)
             self.rows += block.n_rows
@@ -277,6 +282,8 @@ class _Ingest:
             self.listen(Progress("ingest", self.rows, self.bytes, self.total_bytes))
         if self.rows == before:
             raise NoRowsError("no rows in the file; remove it from the list or write it again", path=source.path)
+        for said in () if others is None else others.notes():
+            self.listen(Note(f"{source.path}: {said}"))
         self.read.append(SourceInfo(last_name(source.path), source.size, self.rows - before))
 
     def _write(self, pieces: list[Piece], pool: ThreadPoolExecutor) -> None:

@@ -9,11 +9,14 @@ from pipeline.cores import available_cores
 from pipeline.data.reading.base import Source
 from pipeline.data.reading.choose import open_sources
 from pipeline.data.reading.layout import Layout, listed
+from pipeline.data.tables.asked import AUTO
 from pipeline.errors import DataError
 from pipeline.events import Listener, Note
 
 if TYPE_CHECKING:
     from pipeline.data.ingest.ingest import IngestSpec
+    from pipeline.data.tables.encoding import Encoding
+    from pipeline.data.tables.others import Others
 
 
 def encoded(sources: list[Source], spec: IngestSpec, listen: Listener) -> tuple[list[Source], IngestSpec]:
@@ -27,8 +30,12 @@ def encoded(sources: list[Source], spec: IngestSpec, listen: Listener) -> tuple[
     learning: list[Any] = [table for table in tables if table.layout.raw is not None]  # type: ignore[attr-defined]
     if known is not None:
         _refuse_unnamed(sources)
+        _refuse_width(spec, known, sources)
         _report(tables, listen)
         return sources, spec
+    if not learning and plan is not None and plan.source != AUTO and sources:
+        problem = f"has no columns with names (or its rows are lists), and {plan.source} is about such columns"
+        raise DataError(f"{problem}; leave --columns out", path=sources[0].path)
     if not learning or plan is None:
         return sources, replace(spec, reading=replace(spec.reading, table=None))
     others = [source for source in sources if source not in learning]
@@ -39,6 +46,7 @@ def encoded(sources: list[Source], spec: IngestSpec, listen: Listener) -> tuple[
     from pipeline.data.tables.report import shown  # noqa: PLC0415 - as above
 
     encoding = learn(learning, plan, spec.workers or available_cores(), listen)
+    _refuse_width(spec, encoding, learning)
     for line in shown(encoding):
         listen(Note(line))
     options = replace(spec.options, table=None, encoding=encoding)
@@ -67,6 +75,15 @@ def learnt(paths: list[str], spec: IngestSpec, listen: Listener) -> IngestSpec:
     return spec
 
 
+def others_of(encoding: Encoding | None) -> Others | None:
+    """Return what counts the rows whose values an encoding has no feature for."""
+    if encoding is None:
+        return None
+    from pipeline.data.tables.others import Others  # noqa: PLC0415 - Arrow's compute, which only tables need
+
+    return Others(encoding)
+
+
 def _refuse_unnamed(sources: list[Source]) -> None:
     """Refuse rows that no encoding can be applied to."""
     for source in sources:
@@ -74,6 +91,14 @@ def _refuse_unnamed(sources: list[Source]) -> None:
         if not isinstance(layout, Layout) or layout.encoding is None:
             problem = "has no columns with names, and the features of the data set are made of such columns"
             raise DataError(f"{problem}; write the rows as a table", path=source.path)
+
+
+def _refuse_width(spec: IngestSpec, encoding: Encoding, sources: list[Source]) -> None:
+    """Refuse another number of features than the columns make."""
+    asked = spec.reading.rules.features
+    if asked not in (None, encoding.n_features):
+        problem = f"--features {asked:,}, but the columns make {encoding.n_features:,}"
+        raise DataError(f"{problem}; leave it out", path=sources[0].path if sources else "")
 
 
 def _report(tables: list[Source], listen: Listener) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,12 +17,16 @@ SMALLEST_COST, LARGEST_COST = 1e-100, 1e100  # C c_i, and sums of it over all ro
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a block's rows stand in their file: ``lines[i]``, or ``first + i`` where rows are not lines."""
+    """Where a block's rows stand in their file: ``lines[i]``, or ``first + i`` where rows are not lines.
+
+    ``line_of`` finds the line of row ``first + i`` where that takes reading the file again.
+    """
 
     path: str
     first: int = 1
     lines: np.ndarray | None = None
     columns: tuple[str, ...] | None = None
+    line_of: Callable[[int], int] | None = None
 
     def named(self, index: int, base: int) -> str:
         """Name a feature (0-based here) as the file does: by its column, or by its index."""
@@ -31,6 +36,8 @@ class Origin:
         """Return the error for a row of the block."""
         if self.lines is not None:
             return DataError(problem, path=self.path, row=int(self.lines[row]), unit="line")
+        if self.line_of is not None:
+            return DataError(problem, path=self.path, row=self.line_of(self.first + row), unit="line")
         return DataError(problem, path=self.path, row=self.first + row)
 
 

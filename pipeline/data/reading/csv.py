@@ -13,8 +13,9 @@ import pyarrow.csv as pacsv
 from pipeline.data.reading.base import BlockTask, ReadOptions
 from pipeline.data.reading.block import Block, Origin, ReadRules
 from pipeline.data.reading.columns import block_of
-from pipeline.data.reading.csv_lines import CheckedLines
+from pipeline.data.reading.csv_lines import CheckedLines, Quotes, line_of, longest
 from pipeline.data.reading.files import open_plain, position, size_of, too_long
+from pipeline.data.reading.gaps import NOTHING
 from pipeline.data.reading.layout import MOST_COLUMNS, Layout, layout_of, n_features_of
 from pipeline.errors import DataError
 
@@ -35,6 +36,7 @@ class CsvSource:
         self.path, self.options = path, options
         self.rules = ReadRules(0, options.rules.features, unlabelled=options.rules.unlabelled)
         self.size = size_of(path)
+        self.with_text = options.table is not None or options.encoding is not None
         first, self.separator = _header(path, options.max_line)
         self.names = list(options.columns) if options.columns else first
         self.block_bytes = min(max(block_bytes, CELL_BYTES * len(self.names)), options.max_line, LARGEST_BLOCK)
@@ -59,7 +61,7 @@ class CsvSource:
         before = 0
         try:
             for batch, after in self._batches(self._types()):
-                yield batch, Origin(self.path, row, columns=self.columns), after - before
+                yield batch, Origin(self.path, row, columns=self.columns, line_of=self._line), after - before
                 before, row = after, row + batch.num_rows
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             raise self._translated(str(error)) from error
@@ -77,25 +79,28 @@ class CsvSource:
     def _batches(self, types: pacsv.ConvertOptions) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Yield batches and how far the file has been read.
 
-        Blocks are small, and lines longer than a block rare: where one turns up, reading goes on after the rows that
-        are done, with blocks as long as a line may be.
+        Blocks are small, and lines longer than a block rare: where one turns up, the file is read again with blocks as
+        long as a line may be, and the rows that are done are passed over. (Arrow would skip them itself, but counts
+        empty lines.)
         """
         done = 0
         for block_bytes in (self.block_bytes, min(self.options.max_line, LARGEST_BLOCK)):
             try:
                 with open_plain(self.path) as stream:
-                    options = self._reading(block_bytes, done)
-                    parsing = pacsv.ParseOptions(delimiter=self.separator)
-                    checked = CheckedLines(stream, self.path, self.separator)
+                    row, options = 0, self._reading(block_bytes)
+                    parsing = pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=self.with_text)
+                    checked = CheckedLines(stream, self.path, self._quotes())
                     for batch in pacsv.open_csv(checked, options, parsing, types):
-                        yield batch, position(stream, self.size)
-                        done += batch.num_rows
+                        row += batch.num_rows
+                        if row > done:
+                            yield batch.slice(max(0, batch.num_rows - (row - done))), position(stream, self.size)
+                            done = row
                 checked.finish()
                 return
             except pa.ArrowInvalid as error:
                 if _TOO_LONG not in str(error):
                     raise
-            length, line = _longest(self.path, self.options.max_line)
+            length, line = longest(self.path, self._quotes(), self.options.max_line)
             if length > self.options.max_line or block_bytes >= min(self.options.max_line, LARGEST_BLOCK):
                 raise too_long(self.path, line, self.options.max_line)
 
@@ -110,20 +115,27 @@ class CsvSource:
             types[self.layout.group] = pa.string()
         if self.layout.weight is not None and self.rules.unlabelled:
             types[self.layout.weight] = pa.string()  # of rows to be scored it may be anything
-        return pacsv.ConvertOptions(column_types=types, include_columns=self.layout.names, strings_can_be_null=True)
-
-    def _reading(self, block_bytes: int, done: int) -> pacsv.ReadOptions:
-        names = self.names if self.options.columns else None
-        return pacsv.ReadOptions(
-            block_size=block_bytes, use_threads=False, column_names=names, skip_rows_after_names=done
+        return pacsv.ConvertOptions(
+            column_types=types, include_columns=self.layout.names, null_values=NOTHING, strings_can_be_null=True
         )
+
+    def _reading(self, block_bytes: int) -> pacsv.ReadOptions:
+        names = self.names if self.options.columns else None
+        return pacsv.ReadOptions(block_size=block_bytes, use_threads=False, column_names=names)
+
+    def _quotes(self) -> Quotes:
+        """Return what tells records from lines: only text has line breaks."""
+        return Quotes(self.separator, breaks=self.with_text)
+
+    def _line(self, record: int) -> int:
+        return line_of(self.path, record, self._quotes(), self.options.max_line)
 
     def _schema(self) -> pa.Schema:
         """Return the header as a schema that takes every column but the label, unless it is a feature, for a number.
 
         What is to be learnt of, or encoded, may be anything: that is text.
         """
-        if self.options.table is not None or self.options.encoding is not None:
+        if self.with_text:
             weight = self.options.weight_column
             return pa.schema([(name, pa.float64() if name == weight else pa.string()) for name in self.names])
         label = None if self.options.label_column in (self.options.wanted or ()) else self.options.label_column
@@ -138,9 +150,7 @@ class CsvSource:
             return DataError(f"is not a readable CSV file ({text.splitlines()[0]}); correct it", path=self.path)
         column = f"column '{self.names[int(found[1])]}': " if found[1] else ""
         problem = column.join(re.split(r"CSV conversion error to \w+: ", found[3], maxsplit=1))
-        return DataError(
-            f"{problem}; correct the line", path=self.path, row=_line(self.path, int(found[2])), unit="line"
-        )
+        return DataError(f"{problem}; correct the line", path=self.path, row=self._line(int(found[2])), unit="line")
 
 
 def _header(path: str, max_line: int) -> tuple[list[str], str]:
@@ -160,6 +170,8 @@ def _header(path: str, max_line: int) -> tuple[list[str], str]:
     try:
         text = first.decode("utf-8-sig")
         separator = _separator(text)
+        if not Quotes(separator, breaks=False).take(first, 1):
+            raise DataError("a quote in the header is not closed, or text follows it; correct the line", path=path)
         return next(csv.reader([text], delimiter=separator)), separator
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"the header cannot be read ({error}); write the file as UTF-8 text", path=path) from error
@@ -172,44 +184,4 @@ def _separator(header: str) -> str:
 
 
 def _block(batch: pa.RecordBatch, layout: Layout, origin: Origin, rules: ReadRules, share: int) -> Block:
-    try:
-        return block_of(batch, layout, origin, rules).with_source_bytes(share)
-    except DataError as error:
-        if error.row is None:
-            raise
-        raise DataError(error.problem, path=origin.path, row=_line(origin.path, error.row), unit="line") from error
-
-
-def _line(path: str, row: int) -> int:
-    """Return the line of a row (the header is one): Arrow passes over empty lines and does not count them."""
-    number = 0
-    for length in _lengths(path):
-        number += 1
-        row -= 1 if length else 0
-        if not row:
-            break
-    return number
-
-
-def _longest(path: str, limit: int) -> tuple[int, int]:
-    """Return length and number of the first line that is longer than ``limit``, else of the longest."""
-    longest, found = 0, 1
-    for number, length in enumerate(_lengths(path, limit), 1):
-        if length > longest:
-            longest, found = length, number
-        if length > limit:
-            break
-    return longest, found
-
-
-def _lengths(path: str, limit: int | None = None) -> Iterator[int]:
-    """Yield the length of every line without its end, reading a piece at a time; of one beyond the limit no more."""
-    with open_plain(path) as stream:
-        length = 0
-        while piece := stream.readline(READ_BYTES):
-            length += len(piece.strip(b"\r\n"))
-            if piece.endswith(b"\n") or (limit is not None and length > limit):
-                yield length
-                length = 0
-        if length:
-            yield length
+    return block_of(batch, layout, origin, rules).with_source_bytes(share)

@@ -117,8 +117,13 @@ def _to_train(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
         )
     _check_label(schema.field(options.label_column).type, path, options)
     weight = options.weight_column if options.weight_column in names else None
-    if weight is None and options.weight_column != ReadOptions.weight_column:
+    usual = options.weight_column == ReadOptions.weight_column
+    if options.encoding is not None and options.encoding.weight is None and usual:
+        weight = None  # what was learnt from had no weights: a column of that name is a new one
+    elif weight is None and (not usual or (options.encoding is not None and options.encoding.weight is not None)):
         raise DataError(f"no column '{options.weight_column}'; correct --weight-column or leave it out", path=path)
+    if weight == options.label_column:
+        raise DataError(f"column '{weight}' is the label; name another in --weight-column", path=path)
     group = options.group_column
     if group is not None and (group not in names or group in (options.label_column, weight)):
         problem = f"column '{group}' is the label or the weight" if group in names else f"no column '{group}'"
@@ -129,7 +134,7 @@ def _to_train(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
     aside = {options.label_column, weight, group, *index_columns(schema), *options.ignore}
     features = tuple(name for name in names if name not in aside)
     if options.encoding is not None:
-        _check_inputs(options.encoding, names, path)
+        _check_inputs(options.encoding, names, path, options, weight)
         extra = tuple(name for name in features if name not in options.encoding.known)
         return Layout(options.label_column, weight, None, extra, group, encoding=options.encoding)
     if "" in features:
@@ -143,20 +148,29 @@ def _to_train(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
     return Layout(options.label_column, weight, features, group=group)
 
 
-def _check_inputs(encoding: Encoding, names: list[str], path: str) -> None:
-    """Refuse a table without a column that features are made of."""
+def _check_inputs(
+    encoding: Encoding, names: list[str], path: str, options: ReadOptions, weight: str | None = None
+) -> None:
+    """Refuse a table without a column that features are made of, or where one is to be something else."""
     missing = [name for name in encoding.inputs if name not in set(names)]
     if missing:
         what = "column" if len(missing) == 1 else "columns"
         raise DataError(f"no {what} {listed(missing)}, which the model needs; add what is missing", path=path)
+    needed = [name for name in options.ignore if name in encoding.inputs]
+    if needed:
+        raise DataError(f"column {needed[0]} is one that the model needs; leave --ignore {needed[0]} out", path=path)
+    if options.rules.unlabelled:  # it need not have them
+        return
+    others = (("label-column", options.label_column), ("weight-column", weight), ("group", options.group_column))
+    for option, name in others:
+        if name in encoding.inputs:
+            problem = f"column '{name}' is one that features are made of"
+            raise DataError(f"{problem}; name another in --{option}, or leave it out", path=path)
 
 
 def _encoded_to_score(schema: pa.Schema, path: str, encoding: Encoding, options: ReadOptions) -> Layout:
     """Find the columns of an encoding in rows to be scored, wherever they stand."""
-    _check_inputs(encoding, schema.names, path)
-    needed = [name for name in options.ignore if name in encoding.inputs]
-    if needed:
-        raise DataError(f"column {needed[0]} is one that the model needs; leave --ignore {needed[0]} out", path=path)
+    _check_inputs(encoding, schema.names, path, options)
     label = options.label_column if options.label_column in schema.names else None
     label = None if label in encoding.inputs else label
     if label is not None:
@@ -202,7 +216,7 @@ def _to_score(schema: pa.Schema, path: str, options: ReadOptions) -> Layout:
 def _weight_to_score(schema: pa.Schema, features: tuple[str, ...] | None, options: ReadOptions) -> str | None:
     """Return the column with the weights, if there is one with numbers that is neither a feature nor to be ignored."""
     name = options.weight_column
-    aside = name not in schema.names or name in (features or ()) or name in options.ignore
+    aside = name not in schema.names or name in (*(features or ()), *options.ignore, options.label_column)
     return None if aside or not is_numeric(schema.field(name).type) else name
 
 

@@ -269,8 +269,6 @@ def _encoding(head: dict[str, Any]) -> Encoding:
 
     found = from_json(fitting(head, {"table": OBJECT}, more=True)["table"])
     own = head["features"] - (1 if head["bias"] else 0)
-    if found.group != head.get("group"):
-        raise ValueError("table has other groups than the rows")
     if found.n_features != own:
         raise ValueError(f"table makes {found.n_features:,} features, and there are {own:,}")
     return found

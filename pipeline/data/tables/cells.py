@@ -1,9 +1,9 @@
 """What the cells of a column say: numbers, text or moments, whatever Arrow type the file gives them.
 
 Each returns what the distinct cells are, and which of them every row has, so that text is looked at once a value and
-not once a row. A cell is missing where it is null, nan, or text that stands for nothing (``NA``, as Arrow's CSV reader
-has it). A category has one spelling: 17, 17.0 and "17" are the same, and so are true, True and TRUE where a column
-holds nothing else.
+not once a row. A cell is missing where it is null, nan, or text that stands for nothing (``NA``). A category has one
+spelling, whatever the format and the type: 17, 17.0, "17" and "17.0" are the same ("017" is another), and so are true,
+True and TRUE.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.data.reading.decimals import NUMBER
+from pipeline.data.reading.gaps import NOTHING
 from pipeline.data.reading.labels import label_text
 from pipeline.data.reading.layout import is_numeric, is_text
 
 MISSING = -1  # the code of a cell that says nothing
-NOTHING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "n/a", "#N/A", "#NA")  # text for a gap, as Arrow reads CSV
-_NUMBER = f"^{NUMBER}$"
+BLANKS = " \t"  # around a number, as Arrow reads CSV
+_NUMBER = f"^(?:{NUMBER})$"
+_COMMA = r"^[+-]?[0-9][0-9.]*,[0-9]+$"
+_WHOLE = r"^(-?(?:0|[1-9][0-9]*))\.0+$"  # 17.0, as writers spell whole numbers in a column with gaps
+_TRUTH = "^(?:true|false)$"
 _DAY = r"\d{4}-\d{2}-\d{2}"
 _CLOCK = r"[T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?"
 _MOMENT = rf"^{_DAY}({_CLOCK}(Z|[+-]\d{{2}}(:?\d{{2}})?)?)?$"
@@ -34,11 +38,17 @@ class Coded:
     values: pa.Array
 
     @property
-    def texts(self) -> list[str]:
-        """The values as text, in their one spelling."""
+    def spelled(self) -> pa.Array:
+        """The values as text, in their one spelling; several may have the same."""
         if is_text(self.values.type):
-            return [str(text) for text in self.values.to_pylist()]
-        return [_spelled(value) for value in self.values.to_pylist()]
+            whole = pc.replace_substring_regex(self.values, _WHOLE, r"\1")
+            return pc.if_else(_fits(whole, _TRUTH), pc.ascii_lower(whole), whole)
+        return pa.array([_spelled(value) for value in self.values.to_pylist()], pa.string())
+
+    @property
+    def texts(self) -> list[str]:
+        """The same as a list."""
+        return [str(text) for text in self.spelled.to_pylist()]
 
     @property
     def longest(self) -> int:
@@ -101,18 +111,30 @@ def _spelled(value: object) -> str:
 
 def numbers(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, int | None]:
     """Return a column as float64 (nan where a cell is missing), and the first row whose cell is no number."""
-    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    flat = _decoded(column)
     if is_numeric(flat.type) or pa.types.is_boolean(flat.type):
         plain = flat.cast(pa.uint8()) if pa.types.is_boolean(flat.type) else flat
         return plain.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False), None
     cells = coded(flat)
     if not is_text(cells.values.type):
         return np.full(len(flat), np.nan), 0 if len(flat) else None
-    trimmed = pc.utf8_trim_whitespace(cells.values)
-    fits = pc.fill_null(pc.match_substring_regex(trimmed, _NUMBER, ignore_case=True), False)
+    trimmed = pc.utf8_trim(cells.values, BLANKS)
+    fits = _fits(trimmed, _NUMBER)
     read = pc.if_else(fits, trimmed, pa.scalar("nan")).cast(pa.float64()).to_numpy(zero_copy_only=False)
     row = _first(cells, ~fits.to_numpy(zero_copy_only=False))
     return cells.spread(read, np.nan), row
+
+
+def comma(column: pa.Array | pa.ChunkedArray) -> str | None:
+    """Return the first number with a comma of a column of text in which all that is no number is one: 1,5 or 1,234."""
+    values = coded(column).values
+    if not is_text(values.type):
+        return None
+    trimmed = pc.utf8_trim(values.filter(pa.array(~_gaps(values))), BLANKS)
+    commas = _fits(trimmed, _COMMA)
+    others = pc.or_(commas, _fits(trimmed, _NUMBER))
+    found = trimmed.filter(commas) if pc.all(others).as_py() else trimmed[:0]
+    return str(found[0]) if len(found) else None
 
 
 def moments(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, int | None]:
@@ -121,19 +143,19 @@ def moments(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, int | None]
     Text is ISO 8601: a day, or a day and a time, and the zone behind it is not looked at: 10:00 is 10:00 everywhere. Of
     a column with a zone it is the clock there.
     """
-    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    flat = _decoded(column)
     kind = flat.type.value_type if pa.types.is_dictionary(flat.type) else flat.type
     if pa.types.is_null(kind):
         return np.full(len(flat), np.datetime64("NaT"), "M8[us]"), None
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        plain = flat.cast(kind) if pa.types.is_dictionary(flat.type) else flat
-        local = pc.local_timestamp(plain) if getattr(kind, "tz", None) else plain
-        return local.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False).astype("M8[us]"), None
+    if is_moment(kind):
+        local = pc.local_timestamp(flat) if getattr(kind, "tz", None) else flat
+        finer = getattr(kind, "unit", "") == "ns"  # what cannot be said in microseconds is an error, but for fractions
+        return local.cast(pa.timestamp("us"), safe=not finer).to_numpy(zero_copy_only=False).astype("M8[us]"), None
     if not is_text(kind):
         return np.full(len(flat), np.datetime64("NaT"), "M8[us]"), 0 if len(flat) else None
     cells = coded(flat)
-    trimmed = pc.utf8_trim_whitespace(cells.values)
-    fits = pc.fill_null(pc.match_substring_regex(trimmed, _MOMENT), False).to_numpy(zero_copy_only=False)
+    trimmed = pc.utf8_trim(cells.values, BLANKS)
+    fits = _fits(trimmed, _MOMENT).to_numpy(zero_copy_only=False)
     row = _first(cells, ~fits)
     if row is not None:  # nobody wants the others
         return np.full(len(flat), np.datetime64("NaT"), "M8[us]"), row
@@ -167,6 +189,19 @@ def _first(cells: Coded, wrong: np.ndarray) -> int | None:
     """Return the first row whose value is wrong, if any row has one."""
     rows = np.flatnonzero(np.append(wrong, False)[cells.codes])
     return int(rows[0]) if rows.size else None
+
+
+def _fits(texts: pa.Array, pattern: str) -> pa.Array:
+    return pc.fill_null(pc.match_substring_regex(texts, pattern, ignore_case=True), False)
+
+
+def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece; one of codes only if they stand for text."""
+    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not pa.types.is_dictionary(flat.type) or is_text(flat.type.value_type):
+        return flat
+    flat.validate(full=True)
+    return flat.cast(flat.type.value_type)
 
 
 def is_moment(kind: pa.DataType) -> bool:

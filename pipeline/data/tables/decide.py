@@ -32,27 +32,29 @@ from pipeline.data.tables.plan import (
     Text,
     Treatment,
 )
-from pipeline.data.tables.survey import BOOLEAN, DATE, EMPTY, MOST_VALUES, NUMBER, OTHER, TEXT, UNTYPED, Found, Wish
+from pipeline.data.tables.survey import BOOLEAN, DATE, EMPTY, NUMBER, OTHER, TEXT, UNTYPED, Found, Wish
+from pipeline.data.tables.tally import LONGEST_VALUE
 from pipeline.data.tables.words import Words
 from pipeline.errors import DataError
 
 FREQUENT = 5_000  # names of hashed values that are kept, of all columns together: some 100 kB
 FEW_ROWS = 20  # with fewer, text that is different in every row need not be an id
+DIGITS = 12  # of what is learnt of numbers
 AN_ID = "an id: different in every row"
 _CALLED_ID = re.compile(r"(?:^|[^a-z])(?:id|uuid|guid|key|rowid|index)$", re.IGNORECASE)
-_BOTH = {"true", "false"}
+Columns = tuple[str, ...]  # one, or several that count together
 
 
-def wishes(plan: TablePlan, kinds: Mapping[str, str]) -> dict[str, Wish]:
-    """Return what has to be found out of every column, by what it is called, and of those that count together."""
+def wishes(plan: TablePlan, kinds: Mapping[str, str]) -> dict[Columns, Wish]:
+    """Return what has to be found out of every column, and of those that count together."""
     asked = dict(plan.treatments)
-    found = {}
+    found: dict[Columns, Wish] = {}
     for name, kind in kinds.items():
         if name in plan.drop or name in plan.ids or (plan.others != AUTO and name not in asked):
             continue
-        found[name] = _wish(name, kind, asked.get(name))
+        found[(name,)] = _wish(name, kind, asked.get(name))
     for names in plan.crosses:
-        found[" & ".join(names)] = Wish(names, TEXT, values=True)
+        found[names] = Wish(names, TEXT, values=True)
     return found
 
 
@@ -77,7 +79,7 @@ def _wish(name: str, kind: str, asked: Treatment | None) -> Wish:
     )
 
 
-def decide(plan: TablePlan, kinds: Mapping[str, str], found: Mapping[str, Found], path: str) -> Encoding:
+def decide(plan: TablePlan, kinds: Mapping[str, str], found: Mapping[Columns, Found], path: str) -> Encoding:
     """Return the encoding of a table with these columns, of which so much is known."""
     maker = _Maker(plan, found, path)
     asked = dict(plan.treatments)
@@ -100,7 +102,7 @@ def decide(plan: TablePlan, kinds: Mapping[str, str], found: Mapping[str, Found]
 class _Maker:
     """Collects roles and what is left out."""
 
-    def __init__(self, plan: TablePlan, found: Mapping[str, Found], path: str) -> None:
+    def __init__(self, plan: TablePlan, found: Mapping[Columns, Found], path: str) -> None:
         self.plan, self.found, self.path = plan, found, path
         self.roles: list[AnyRole] = []
         self.left_out: list[LeftOut] = []
@@ -122,6 +124,7 @@ class _Maker:
             left_out=tuple(self.left_out),
             hash_bits=self.plan.hash_bits,
             frequent=tuple(name for name, _ in sorted(self.frequent.items(), key=lambda x: (-x[1], x[0]))[:FREQUENT]),
+            asked=self.plan.digest,
         )
 
     def leave(self, name: str, reason: str) -> None:
@@ -130,20 +133,24 @@ class _Maker:
 
     def auto(self, name: str, kind: str) -> None:
         """Do with a column what is usual."""
-        found = self.found[name]
+        found = self.found[(name,)]
         if kind == OTHER:
             self.leave(name, "neither number, text nor date")
         elif kind == EMPTY or found.missing == found.rows:
             self.leave(name, "empty")
-        elif found.numbers is not None and found.numbers.count:
-            if found.numbers.low == found.numbers.high and not found.missing:
+        elif (x := found.numbers) is not None and (x.count or kind == NUMBER):
+            if not found.infinite and x.low == x.high and not found.missing:
                 self.leave(name, "the same in every row")
-            elif self._is_id(found) and _CALLED_ID.search(name):
+            elif self._is_id(found) and _CALLED_ID.search(name) and _whole(found):
                 self._id(name)
             else:
                 self.number(name, Numeric())
         elif found.dates:
             self.date(name, Dates())
+        elif found.comma:
+            problem = f"column '{name}' has numbers with a comma, such as {found.comma}, which can mean two things"
+            cure = "write them with a point, or name it in --columns FILE.yaml as categorical or under drop"
+            raise DataError(f"{problem}; {cure}", path=self.path)
         elif found.values is not None and found.values.long:
             self.treat(name, Text())
         elif self._is_id(found):
@@ -163,50 +170,53 @@ class _Maker:
             self.date(name, asked)
         else:
             self.roles.append(Words(name, asked.ngrams, 1 << self.plan.hash_bits))
-            self.frequent.update(self.found[name].words)
+            self.frequent.update(self.found[(name,)].words)
 
     def number(self, name: str, asked: Numeric) -> None:
         """Scale a number."""
-        found = self.found[name]
-        if found.numbers is None:
+        found = self.found[(name,)]
+        if found.infinite:
+            raise found.infinite
+        x, mean, scale = found.numbers, 0.0, 1.0
+        if x is None:
             raise DataError(
                 f"column '{name}' is not all numbers; name it as categorical, or correct it", path=self.path
             )
-        x, mean, scale = found.numbers, 0.0, 1.0
         if asked.scale == STANDARD:
-            mean, scale = x.mean, x.deviation
+            mean, scale = x.centre, x.deviation
         elif asked.scale == MAXABS and x.count:
             scale = max(abs(x.low), abs(x.high))
         missing = asked.missing or (INDICATOR if found.missing else MEAN)
-        gap = 0.0 if missing == ZERO else x.mean
+        gap = 0.0 if missing == ZERO else x.centre
         if not all(map(math.isfinite, (mean, scale, gap))):
             problem = f"column '{name}' has numbers up to {max(abs(x.low), abs(x.high)):.3g}, too large to average"
             raise DataError(f"{problem}; divide it, or name it in --columns FILE.yaml under drop", path=self.path)
-        self.roles.append(Number(name, _short(mean), _short(scale or 1.0), _short(gap), missing, asked.scale))
+        if x.low < x.high:
+            gap = _short(gap, x.deviation)
+            if asked.scale == STANDARD:
+                mean, scale = _short(mean, scale), _short(scale)
+        self.roles.append(Number(name, mean, scale or 1.0, gap, missing, asked.scale))
 
     def category(self, names: tuple[str, ...], asked: Categorical) -> None:
         """Give every value a feature, or a bucket."""
-        values = self.found[" & ".join(names)].values
+        values = self.found[names].values
         assert values is not None
         hashed = asked.encode == HASH or (asked.encode is None and (not values.all or values.long))
-        if asked.encode == ONEHOT and not values.all:
-            problem = f"column '{' & '.join(names)}' has more than {MOST_VALUES:,} values"
-            raise DataError(f"{problem}, too many for a feature each; pass encode: hash for it", path=self.path)
+        if asked.encode == ONEHOT and not (values.all and not values.long):
+            what = f"values of more than {LONGEST_VALUE} characters" if values.all else "too many values"
+            problem = f"column '{' & '.join(names)}' has {what} for a feature each"
+            raise DataError(f"{problem}; pass encode: hash for it", path=self.path)
         if hashed:
             self.roles.append(Hashed(names, 1 << self.plan.hash_bits))
             top = Counter(values.counts).most_common(FREQUENT)
             self.frequent.update({valued(names, text): count for text, count in top})
             return
-        folded = len(names) == 1 and {text.lower() for text in values.counts} <= _BOTH
-        counts: Counter[str] = Counter()
-        for text, count in values.counts.items():
-            counts[text.lower() if folded else text] += count
-        kept = sorted(text for text, count in counts.items() if count >= asked.min_count)
-        self.roles.append(Category(names, tuple(kept), asked.min_count, folded))
+        kept = sorted(text for text, count in values.counts.items() if count >= asked.min_count)
+        self.roles.append(Category(names, tuple(kept), asked.min_count))
 
     def date(self, name: str, asked: Dates) -> None:
         """Split a date."""
-        found = self.found[name]
+        found = self.found[(name,)]
         if not found.dates and found.missing < found.rows:
             problem = f"column '{name}' is not all dates (2026-01-31, or 2026-01-31T18:30:00)"
             raise DataError(f"{problem}; name it as categorical, or correct it", path=self.path)
@@ -223,6 +233,15 @@ class _Maker:
         return values is not None and not values.twice and found.rows - found.missing > FEW_ROWS
 
 
-def _short(number: float) -> float:
-    """Return a number without its last bits, which depend on how the rows were cut into batches."""
-    return float(f"{number:.12g}")
+def _whole(found: Found) -> bool:
+    """Tell whether the values of a column, as far as they are remembered, are whole numbers."""
+    return found.values is not None and all(text.lstrip("+-").isdigit() for text in found.values.counts)
+
+
+def _short(number: float, spread: float = 0.0) -> float:
+    """Return a number without its last bits, which depend on how the rows were cut into partitions.
+
+    Those of a mean near 0 are what is small beside the ``spread``.
+    """
+    size = max(abs(number), spread)
+    return round(number, DIGITS - 1 - math.floor(math.log10(size))) if size else number

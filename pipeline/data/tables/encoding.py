@@ -38,7 +38,10 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Encoding:
-    """``roles`` make features of columns; ``frequent`` are names of what is hashed, the most frequent first."""
+    """``roles`` make features of columns; ``frequent`` are names of what is hashed, the most frequent first.
+
+    ``asked`` tells the plan that it was learnt by from others.
+    """
 
     roles: tuple[AnyRole, ...]
     label: str
@@ -48,6 +51,7 @@ class Encoding:
     left_out: tuple[LeftOut, ...] = ()
     hash_bits: int = 0
     frequent: tuple[str, ...] = ()
+    asked: str = ""
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -90,10 +94,11 @@ class Encoding:
 
     @cached_property
     def digest(self) -> str:
-        """What tells this encoding from others."""
+        """What tells this encoding from others: all that features depend on, and nothing that is only for people."""
         from pipeline.data.tables.stored import to_json  # noqa: PLC0415 - which knows this file
 
-        return hashlib.sha256(json.dumps(to_json(self), sort_keys=True).encode()).hexdigest()
+        facts = {key: value for key, value in to_json(self).items() if key in ("roles", "hash_bits", "label", "weight")}
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def csr(self, batch: Batch, origin: Origin) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the rows of a batch as CSR arrays; zeros and equal indices may be among them."""

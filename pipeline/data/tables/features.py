@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from pipeline.data.reading.block import Origin
 from pipeline.data.tables.cells import Coded, coded, moments, numbers
+from pipeline.data.tables.crossed import CROSS, GAP, crossed
 from pipeline.data.tables.plan import INDICATOR, NONE
-from pipeline.data.tables.survey import CROSS, GAP, crossed
 from pipeline.errors import DataError
 
 OTHER = "(other)"
@@ -87,16 +87,12 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    """A feature for each of ``values``, which at least ``min_count`` rows have; one for all others, one for gaps.
-
-    ``folded``: case does not matter.
-    """
+    """A feature for each of ``values``, which at least ``min_count`` rows have; one for all others, one for gaps."""
 
     role: ClassVar[str] = "category"
     columns: tuple[str, ...]
     values: tuple[str, ...]
     min_count: int
-    folded: bool = False
 
     @property
     def width(self) -> int:
@@ -114,8 +110,7 @@ class Category:
     def slots(self, batch: Batch, origin: Origin) -> Iterator[Slot]:
         """Yield the feature of every row's value."""
         cells, places, other = cells_of(batch, self.columns), self._places, len(self.values)
-        texts = (text.lower() for text in cells.texts) if self.folded else cells.texts
-        found = np.fromiter((places.get(text, other) for text in texts), np.int32, len(cells.values))
+        found = np.fromiter((places.get(text, other) for text in cells.texts), np.int32, len(cells.values))
         yield cells.spread(found, other + 1), 1.0
 
 

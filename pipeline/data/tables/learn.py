@@ -13,10 +13,11 @@ import pyarrow as pa
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.block import Origin
 from pipeline.data.reading.layout import Layout, listed
-from pipeline.data.tables.decide import decide, wishes
+from pipeline.data.tables.decide import Columns, decide, wishes
 from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.plan import TablePlan
-from pipeline.data.tables.survey import EMPTY, MOST_TOGETHER, BatchFound, Found, Wish, kind_of, look
+from pipeline.data.tables.survey import EMPTY, UNTYPED, BatchFound, Found, Wish, kind_of, look
+from pipeline.data.tables.tally import MOST_TOGETHER
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Progress
 
@@ -68,30 +69,30 @@ def learn(tables: Sequence[Table], plan: TablePlan, workers: int, listen: Listen
 class Survey:
     """What is known of every column so far."""
 
-    wishes: dict[str, Wish]
+    wishes: dict[Columns, Wish]
 
     def __post_init__(self) -> None:
-        self.found = {name: Found.nothing(wish) for name, wish in self.wishes.items()}
+        self.found = {names: Found.nothing(wish, len(self.wishes)) for names, wish in self.wishes.items()}
 
-    def tasks(self, table: Table) -> Iterator[Callable[[], tuple[dict[str, BatchFound], int, int]]]:
+    def tasks(self, table: Table) -> Iterator[Callable[[], tuple[dict[Columns, BatchFound], int, int]]]:
         """Yield callables that each look at a batch, for what is not settled yet."""
         for batch, origin, share in table.batches():
             yield partial(_looked, batch, self._open(), origin, share)
 
-    def _open(self) -> dict[str, Wish]:
+    def _open(self) -> dict[Columns, Wish]:
         """Return what is still to be found out: nobody looks for dates where there was something else."""
-        return {name: replace(wish, dates=self.found[name].dates) for name, wish in self.wishes.items()}
+        return {names: replace(wish, dates=self.found[names].dates) for names, wish in self.wishes.items()}
 
-    def add(self, batch: dict[str, BatchFound]) -> None:
+    def add(self, batch: dict[Columns, BatchFound]) -> None:
         """Take in what the next batch says; where there are too many values, the column with most forgets some."""
-        for name, found in batch.items():
-            self.found[name].add(found)
+        for names, found in batch.items():
+            self.found[names].add(found)
         self._forget()
 
-    def merge(self, later: Mapping[str, Found]) -> None:
+    def merge(self, later: Mapping[Columns, Found]) -> None:
         """Take in what is known of later rows."""
-        for name, found in later.items():
-            self.found[name].merge(found)
+        for names, found in later.items():
+            self.found[names].merge(found)
         self._forget()
 
     def _forget(self) -> None:
@@ -101,8 +102,8 @@ class Survey:
 
 
 def _looked(
-    batch: pa.RecordBatch | pa.Table, wanted: dict[str, Wish], origin: Origin, share: int
-) -> tuple[dict[str, BatchFound], int, int]:
+    batch: pa.RecordBatch | pa.Table, wanted: dict[Columns, Wish], origin: Origin, share: int
+) -> tuple[dict[Columns, BatchFound], int, int]:
     return look(batch, wanted, origin), batch.num_rows, share
 
 
@@ -124,6 +125,8 @@ def settled(tables: Sequence[Table], plan: TablePlan) -> tuple[TablePlan, dict[s
             before = kinds.setdefault(name, kind)
             if EMPTY in (before, kind):
                 kinds[name] = before if kind == EMPTY else kind
+            elif UNTYPED in (before, kind):
+                kinds[name] = UNTYPED
             elif before != kind:
                 problem = f"column '{name}' is {table.types[name]} here, and {before} in {tables[0].path}"
                 raise DataError(f"{problem}; write it alike in all files", path=table.path)

@@ -15,6 +15,7 @@ does, or left out with ``others: drop``. ``auto`` is the empty file.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any, TypeVar
 
 from pipeline.errors import SpecError
 from pipeline.yaml_lines import Section, read_yaml
-from pipeline.yaml_values import number, one_of, text, texts, whole
+from pipeline.yaml_values import brief, number, one_of, text, texts, whole
 
 T = TypeVar("T")
 STANDARD, MAXABS, NONE = SCALES = ("standard", "maxabs", "none")
@@ -91,6 +92,12 @@ class TablePlan:
         yield from (name for names in self.crosses for name in names)
         yield from (*self.ids, *self.drop)
 
+    @property
+    def digest(self) -> str:
+        """What tells this plan from others, as far as features go; where it was read does not count."""
+        plain = replace(self, label=None, weight=None, group=None, bias=0.0, source="")
+        return hashlib.sha256(repr(plain).encode()).hexdigest()
+
     def with_bias(self, bias: float | None) -> TablePlan:
         """Return the plan with the bias that was asked for beside it, if any was."""
         return self if bias is None else replace(self, bias=bias)
@@ -113,14 +120,24 @@ def read_plan(path: str | Path) -> TablePlan:
                 if name in treatments:
                     raise part.error("columns", f"{name} is named twice")
                 treatments[name] = treatment
+    aside = {name: top.optional(name, text) for name in ("label", "weight", "group")}
+    lists = {name: top.optional(name, texts) or () for name in ("id", "drop")}
+    crosses = top.optional("cross", _crosses) or ()
+    taken: dict[str, str] = dict.fromkeys(treatments, "a feature")
+    for heading, names in (*lists.items(), *((heading, (name,)) for heading, name in aside.items() if name)):
+        for name in names:
+            if name in taken:
+                raise top.error(heading, f"{brief(name)} is {taken[name]} already; name it once")
+            taken[name] = f"named under {heading}"
+    for name in (name for names in crosses for name in names):
+        if name in (*lists["drop"], *aside.values()):
+            raise top.error("cross", f"{brief(name)} is {taken[name]}; name it once")
     return TablePlan(
-        label=top.optional("label", text),
-        weight=top.optional("weight", text),
-        group=top.optional("group", text),
-        ids=top.optional("id", texts) or (),
-        drop=top.optional("drop", texts) or (),
+        **aside,
+        ids=lists["id"],
+        drop=lists["drop"],
         treatments=tuple(treatments.items()),
-        crosses=top.optional("cross", _crosses) or (),
+        crosses=crosses,
         others=top.take("others", one_of(AUTO, "drop"), AUTO),
         hash_bits=top.take("hash_bits", whole(1, MOST_HASH_BITS), HASH_BITS),
         bias=top.take("bias", number, 1.0),

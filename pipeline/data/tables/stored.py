@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pipeline.data.shards.strict import ANY, FLAG, UNICODE, Form, Must, fitting, list_of, number_between, one_among
+from pipeline.data.shards.strict import ANY, UNICODE, Form, Must, fitting, list_of, number_between, one_among
 from pipeline.data.shards.strict import whole_between as whole
 from pipeline.data.tables.encoding import AnyRole, Encoding, LeftOut
 from pipeline.data.tables.features import Category, Date, Hashed, Number
@@ -24,7 +24,7 @@ _FORMS: dict[str, Form] = {
         **{"column": UNICODE, "mean": _FINITE, "scale": _SCALE, "gap": _FINITE},
         **{"missing": one_among(*GAPS), "scaled": one_among(*SCALES)},
     },
-    "category": {"columns": _NAMES, "values": list_of(UNICODE), "min_count": whole(1, LARGEST_COUNT), "folded": FLAG},
+    "category": {"columns": _NAMES, "values": list_of(UNICODE), "min_count": whole(1, LARGEST_COUNT)},
     "date": {"column": UNICODE, "parts": list_of(one_among(*PARTS), filled=True)},
     "hashed": {"columns": _NAMES},
     "words": {"column": UNICODE, "ngrams": list_of(whole(1, 5), filled=True)},
@@ -38,6 +38,7 @@ _TOP: Form = {
     "left_out": list_of(list_of(UNICODE, filled=True)),
     "hash_bits": whole(0, MOST_HASH_BITS),
     "frequent": list_of(UNICODE),
+    "asked": UNICODE,
 }
 
 
@@ -52,6 +53,7 @@ def to_json(encoding: Encoding) -> dict[str, Any]:
         "left_out": [[each.column, each.reason] for each in encoding.left_out],
         "hash_bits": encoding.hash_bits,
         "frequent": list(encoding.frequent),
+        "asked": encoding.asked,
     }
 
 
@@ -77,9 +79,13 @@ def from_json(item: object, where: str = "table") -> Encoding:
         left_out=left_out,
         hash_bits=top["hash_bits"],
         frequent=tuple(top["frequent"]),
+        asked=top["asked"],
     )
-    if encoding.label in encoding.inputs:
-        raise ValueError(f"{where}.label is a feature, too")
+    aside = [name for name in (encoding.label, encoding.weight, encoding.group) if name is not None]
+    if len({*aside, *encoding.inputs}) < len(aside) + len(encoding.inputs):
+        raise ValueError(f"{where} has a column that is two of label, weight, group and feature")
+    if encoding.frequent and not encoding.buckets:
+        raise ValueError(f"{where}.frequent names what is hashed, and nothing is")
     if not 1 <= encoding.n_features <= MOST_FEATURES:
         raise ValueError(f"{where} has {encoding.n_features} features, not from 1 to {MOST_FEATURES}")
     return encoding
@@ -96,7 +102,7 @@ def _role(item: object, where: str, hash_bits: int) -> AnyRole:
     if kind == "number":
         return Number(**facts | {name: float(facts[name]) for name in ("mean", "scale", "gap")})
     if kind == "category":
-        return Category(tuple(facts["columns"]), tuple(facts["values"]), facts["min_count"], facts["folded"])
+        return Category(tuple(facts["columns"]), tuple(facts["values"]), facts["min_count"])
     if kind == "date":
         return Date(facts["column"], tuple(dict.fromkeys(facts["parts"])))
     if kind == "hashed":

@@ -1,37 +1,29 @@
 """The first read: what is in every column, in bounded memory, a batch at a time and merged in source order.
 
 A column of a Parquet file has a type; one of a CSV file is numbers if every cell is one, else dates if every cell is
-one, else text, so all three are watched until two are out. Distinct values are counted as long as a column has at most
-``MOST_VALUES`` of them and all columns together ``MOST_TOGETHER``; beyond that only the more frequent half of those
-seen so far is, and names the buckets of hashed values.
-
-Mean and variance are merged by Chan's formula, batch after batch in source order: the same bits however many threads.
-(scikit-learn's StandardScaler takes batches only one after the other; tests hold these to it.)
+one, else text, so all three are watched until two are out.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.data.reading.block import Origin
 from pipeline.data.reading.layout import is_numeric, is_text
-from pipeline.data.tables.cells import Coded, coded, is_moment, moments, numbers
+from pipeline.data.tables.cells import Coded, coded, comma, is_moment, moments, numbers
+from pipeline.data.tables.crossed import crossed
+from pipeline.data.tables.tally import BLOCK_NUMBERS, BLOCKS_CELLS, LONGEST_VALUE, MOST_VALUES, Moments, Numbers, Values
 from pipeline.data.tables.words import Words, texts_of
 from pipeline.errors import DataError
 
-MOST_VALUES = 100_000  # of a column with a feature each
-MOST_TOGETHER = 2_000_000  # of all columns: some 300 MB
-CROSS = "\x1f"  # between the values of columns that count together: a character that tables do not use
-GAP = "(missing)"  # the value that a gap is among them
+K = TypeVar("K")
 SAMPLED = 1_000  # rows of a batch whose words are counted: all of them would take as long as the rest of ingest
-LONGEST_VALUE = 200  # characters; a column with longer values is hashed: dictionaries stay small
 NUMBER, TEXT, DATE, BOOLEAN, UNTYPED, EMPTY, OTHER = KINDS = (
     *("number", "text", "date", "boolean", "untyped", "empty", "other"),
 )
@@ -49,89 +41,6 @@ def kind_of(kind: pa.DataType, untyped: bool = False) -> str:
 
 
 @dataclass(frozen=True)
-class Moments:
-    """Count, mean, sum of squared deviations, smallest and largest of some numbers."""
-
-    count: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
-    low: float = math.inf
-    high: float = -math.inf
-
-    @classmethod
-    def of(cls, x: np.ndarray) -> Moments:
-        """Return those of numbers of which none is missing."""
-        if not x.size:
-            return cls()
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = float(x.mean())
-            return cls(x.size, mean, float(np.square(x - mean).sum()), float(x.min()), float(x.max()))
-
-    def __add__(self, other: Moments) -> Moments:
-        if not self.count or not other.count:
-            return self if self.count else other
-        count, step = self.count + other.count, other.mean - self.mean
-        squares = self.squares + other.squares + step * step * (self.count * (other.count / count))
-        mean = self.mean + step * (other.count / count)
-        return Moments(count, mean, squares, min(self.low, other.low), max(self.high, other.high))
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation, as StandardScaler has it."""
-        return math.sqrt(self.squares / self.count) if self.count else 0.0
-
-
-@dataclass
-class Values:
-    """How often each value occurs; ``all`` says whether all are counted, ``twice`` whether any occurred twice.
-
-    Once there are too many, the more frequent half of those seen so far goes on being counted, and no other.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    all: bool = True
-    twice: bool = False
-    long: bool = False
-    kept: pa.Array | None = None
-
-    def add(self, cells: Coded) -> None:
-        """Count the values of some rows."""
-        counts, values = cells.counts(), cells.values
-        if self.kept is not None:
-            place = pc.index_in(values, self.kept).fill_null(-1).to_numpy(zero_copy_only=False)
-            found = np.flatnonzero((place >= 0) & (counts > 0))
-            values, counts = values.take(pa.array(found)), counts[found]
-        self._count(zip(Coded(cells.codes, values).texts, counts.tolist(), strict=True))
-
-    def merge(self, later: Values) -> None:
-        """Take in what was counted in later rows."""
-        self._count(pair for pair in later.counts.items() if self.kept is None or pair[0] in self.counts)
-        self.all = self.all and later.all
-        self.twice = self.twice or later.twice
-        self.long = self.long or later.long
-
-    def _count(self, pairs: Iterable[tuple[str, int]]) -> None:
-        known = self.counts
-        for text, count in pairs:
-            if not count:
-                continue
-            if len(text) > LONGEST_VALUE:
-                self.long = True
-                continue
-            before = known.get(text, 0)
-            known[text] = before + count
-            self.twice = self.twice or before + count > 1
-        if len(known) > MOST_VALUES:
-            self.forget()
-
-    def forget(self) -> None:
-        """Keep the more frequent half."""
-        kept = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[: max(1, len(self.counts) // 2)]
-        self.counts, self.all = dict(kept), False
-        self.kept = pa.array(list(self.counts), pa.string())
-
-
-@dataclass(frozen=True)
 class Wish:
     """What is to be found out of a column (or of several that count together)."""
 
@@ -145,31 +54,48 @@ class Wish:
 
 @dataclass
 class Found:
-    """What is known of a column after some rows. ``numbers`` and ``dates`` are None once a cell is something else."""
+    """What is known of a column after some rows. ``numbers`` is None, ``dates`` false once a cell is something else.
+
+    ``infinite`` is the error for the first number that is, if they turn out to be numbers; ``comma`` the first number
+    with a comma, None once a cell is neither that nor a number.
+    """
 
     rows: int = 0
     missing: int = 0
-    numbers: Moments | None = None
+    tally: Numbers | None = None
+    infinite: DataError | None = None
+    comma: str | None = None
     dates: bool = False
     times: bool = False
     values: Values | None = None
     words: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def nothing(cls, wish: Wish) -> Found:
-        """Return what is known before the first row."""
+    def nothing(cls, wish: Wish, columns: int = 1) -> Found:
+        """Return what is known before the first row, of one of so many columns."""
         return cls(
-            numbers=Moments() if wish.numbers else None,
+            tally=Numbers(max(1, min(BLOCK_NUMBERS, BLOCKS_CELLS // columns))) if wish.numbers else None,
+            comma="" if wish.numbers and wish.kind == UNTYPED else None,
             dates=wish.dates,
             values=Values() if wish.values else None,
         )
+
+    @property
+    def numbers(self) -> Moments | None:
+        """What the numbers are, if all cells are any."""
+        return None if self.tally is None else self.tally.moments
 
     def add(self, batch: BatchFound) -> None:
         """Take in what was found in the next batch."""
         self.rows += batch.rows
         self.missing += batch.missing
-        if self.numbers is not None:
-            self.numbers = None if batch.numbers is None else self.numbers + batch.numbers
+        if batch.numbers is None:
+            self.tally = None
+        elif self.tally is not None:
+            self.tally.add(batch.numbers)
+        self.infinite = self.infinite or batch.infinite
+        if self.comma is not None and batch.numbers is None:
+            self.comma = None if batch.comma is None else self.comma or batch.comma
         self.dates = self.dates and batch.dates
         self.times = self.times or batch.times
         if self.values is not None and batch.cells is not None:
@@ -178,7 +104,11 @@ class Found:
 
     def merge(self, later: Found) -> None:
         """Take in what was found in later rows."""
-        self.add(BatchFound(later.rows, later.missing, later.numbers, later.dates, later.times, words=later.words))
+        numbers = None if later.tally is None else np.empty(0)
+        more = (later.infinite, later.comma, later.dates, later.times)
+        self.add(BatchFound(later.rows, later.missing, numbers, *more, words=later.words))
+        if self.tally is not None and later.tally is not None:
+            self.tally.merge(later.tally)
         if self.values is not None and later.values is not None:
             self.values.merge(later.values)
 
@@ -190,21 +120,23 @@ class Found:
 
 @dataclass(frozen=True)
 class BatchFound:
-    """What a column has in one batch."""
+    """What a column has in one batch; ``numbers`` are those that are finite."""
 
     rows: int
     missing: int
-    numbers: Moments | None = None
+    numbers: np.ndarray | None = None
+    infinite: DataError | None = None
+    comma: str | None = None
     dates: bool = False
     times: bool = False
     cells: Coded | None = None
     words: Mapping[str, int] = field(default_factory=dict)
 
 
-def look(batch: pa.RecordBatch | pa.Table, wishes: Mapping[str, Wish], origin: Origin) -> dict[str, BatchFound]:
+def look(batch: pa.RecordBatch | pa.Table, wishes: Mapping[K, Wish], origin: Origin) -> dict[K, BatchFound]:
     """Look at the columns of a batch."""
     try:
-        return {name: _look(batch, wish, origin) for name, wish in wishes.items()}
+        return {names: _look(batch, wish, origin) for names, wish in wishes.items()}
     except pa.ArrowException as error:
         raise unreadable(error, origin) from error
 
@@ -220,50 +152,40 @@ def _look(batch: pa.RecordBatch | pa.Table, wish: Wish, origin: Origin) -> Batch
         cells = crossed([coded(batch.column(name)) for name in wish.columns])
         return BatchFound(batch.num_rows, 0, cells=cells)
     column, name = batch.column(wish.columns[0]), wish.columns[0]
-    found: Moments | None = None
-    gaps = column.null_count
+    found = BatchFound(batch.num_rows, column.null_count)
     if wish.numbers:
-        x, wrong = numbers(column)
-        infinite = np.flatnonzero(np.isinf(x))
-        if infinite.size:
-            raise origin.error(int(infinite[0]), f"column '{name}' is infinite here; correct it or leave it empty")
-        if wrong is None:
-            known = x[~np.isnan(x)]
-            found, gaps = Moments.of(known), x.size - known.size
-    dates, times = False, False
-    if wish.dates and (found is None or not found.count):
+        found = _numbers(found, column, wish, origin)
+    if wish.dates and (found.numbers is None or not found.numbers.size):
         when, wrong = moments(column)
-        dates, gaps = wrong is None, int(np.count_nonzero(np.isnat(when)))
-        times = bool((when[~np.isnat(when)].astype("M8[D]") != when[~np.isnat(when)]).any())
+        known = when[~np.isnat(when)]
+        times = bool((known.astype("M8[D]") != known).any())
+        if wrong is None:
+            found = replace(found, missing=when.size - known.size, dates=True, times=times)
     if not wish.values:
-        words = {} if wish.words is None else _words(batch, name, wish.words, origin)
-        return BatchFound(batch.num_rows, gaps, found, dates, times, words=words)
+        return found if wish.words is None else replace(found, words=_words(batch, name, wish.words, origin))
     cells = coded(column)
-    gaps = int(np.count_nonzero(cells.codes < 0))
     long = wish.kind in (TEXT, UNTYPED) and cells.longest > LONGEST_VALUE
     words = _words(batch, name, (1, 1), origin) if long else {}
-    return BatchFound(batch.num_rows, gaps, found, dates, times, cells, words)
+    gaps = int(np.count_nonzero(cells.codes < 0))
+    return replace(found, missing=gaps, cells=cells, words=words)
+
+
+def _numbers(found: BatchFound, column: pa.Array | pa.ChunkedArray, wish: Wish, origin: Origin) -> BatchFound:
+    """Add what the numbers are, if the cells are any."""
+    x, wrong = numbers(column)
+    if wrong is not None:
+        return replace(found, comma=comma(column) if wish.kind == UNTYPED else None)
+    infinite = np.flatnonzero(np.isinf(x))
+    error = None
+    if infinite.size:
+        problem = f"column '{wish.columns[0]}' is infinite here; correct it or leave it empty"
+        error = origin.error(int(infinite[0]), problem)
+    known = x[np.isfinite(x)]
+    missing = x.size - known.size - infinite.size
+    return replace(found, missing=missing, numbers=known, infinite=error)
 
 
 def _words(batch: pa.RecordBatch | pa.Table, name: str, ngrams: tuple[int, int], origin: Origin) -> Counter[str]:
     """Count the words of some rows: the first of every batch, which are enough to tell the most frequent ones."""
     role = Words(name, ngrams, 1)
     return Counter(word for text in texts_of(batch.slice(0, SAMPLED), name, origin) for word in role.names(text))
-
-
-def crossed(columns: list[Coded]) -> Coded:
-    """Return several columns as one whose values are the combinations that occur; a gap is a value, too."""
-    first = _with_gaps(columns[0])
-    for cells in map(_with_gaps, columns[1:]):
-        width = len(cells.values)
-        together = first.codes.astype(np.int64) * width + cells.codes
-        distinct, codes = np.unique(together, return_inverse=True)
-        left, right = first.texts, cells.texts
-        said = [f"{left[number // width]}{CROSS}{right[number % width]}" for number in distinct.tolist()]
-        first = Coded(codes.reshape(-1).astype(np.int32), pa.array(said, pa.string()))
-    return first
-
-
-def _with_gaps(cells: Coded) -> Coded:
-    texts = [*cells.texts, GAP]
-    return Coded(np.where(cells.codes < 0, np.int32(len(texts) - 1), cells.codes), pa.array(texts, pa.string()))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from pipeline.data.reading.block import Origin
+from pipeline.data.reading.gaps import NOTHING
 from pipeline.data.reading.layout import is_text
 from pipeline.errors import DataError
 
@@ -66,4 +67,4 @@ def texts_of(batch: Batch, name: str, origin: Origin) -> list[str]:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (is_text(kind) or pa.types.is_null(kind)):
         raise DataError(f"column '{name}' is {kind}, not text; name it under another heading", path=origin.path)
-    return [text or "" for text in column.cast(pa.string()).to_pylist()]
+    return ["" if text is None or text in NOTHING else text for text in column.cast(pa.string()).to_pylist()]

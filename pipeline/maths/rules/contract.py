@@ -20,6 +20,7 @@ class Rule(ABC):
 
     name: ClassVar[str]
     needs_signs: ClassVar[bool] = False
+    made_of: ClassVar[tuple[str, ...]] = ()  # the rules that its balls are, if there are several
     at_its_own_c: ClassVar[str] = "gap"  # the rule by which a pair of this C, which is not good enough yet, is screened
 
     def region(self, pair: CertifiedPair, c: float) -> Region:

@@ -13,6 +13,7 @@ class IntersectionTest(Rule):
 
     name = "it"
     needs_signs = True
+    made_of = ("bt1", "bt2")
 
     def _region(self, pair: CertifiedPair, c: float) -> Region:
         return Region((bt1.ball(pair, c), bt2.ball(pair, c)), pair.span)

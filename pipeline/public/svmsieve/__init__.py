@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pipeline.api.checks import export, screen, verify
     from pipeline.api.data import ingest, open_dataset
     from pipeline.api.predictions import Predictions, predict
-    from pipeline.api.train import fit_path, tune
     from pipeline.data.dataset import Dataset
     from pipeline.engine.engine import Engine
     from pipeline.estimators import SieveSVC, SieveSVCCV, sieve_svc_path
+    from pipeline.path.fit import fit_path, tune
     from pipeline.runs.classes import ClassesRun, ClassesStep
     from pipeline.runs.directory import Run, StepView, open_run
     from pipeline.use.export import load_sklearn
@@ -40,7 +40,7 @@ _HOME = {
     "SieveSVCCV": "pipeline.estimators",
     "StepView": "pipeline.runs.directory",
     "export": "pipeline.api.checks",
-    "fit_path": "pipeline.api.train",
+    "fit_path": "pipeline.path.fit",
     "ingest": "pipeline.api.data",
     "load_sklearn": "pipeline.use.export",
     "open_dataset": "pipeline.api.data",
@@ -48,7 +48,7 @@ _HOME = {
     "predict": "pipeline.api.predictions",
     "screen": "pipeline.api.checks",
     "sieve_svc_path": "pipeline.estimators",
-    "tune": "pipeline.api.train",
+    "tune": "pipeline.path.fit",
     "verify": "pipeline.api.checks",
 }
 
