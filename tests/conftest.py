@@ -28,6 +28,8 @@ LONG = (
     "engine/test_silence.py",
     "engine/test_cluster.py",
     "path/test_path.py",
+    "test_readme.py",
+    "test_examples.py",
     "path/test_cluster.py",
     "path/test_memory.py",
     "deploy/test_commands.py",
