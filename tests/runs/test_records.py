@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import shutil
 from dataclasses import fields
 from importlib.resources import files
@@ -117,7 +118,7 @@ def test_fit_path_names_every_setting_with_its_default():
     for each in fields(PathSpec):
         if each.name not in ("memory", "kernel"):  # that of the run in ``out``, and of the references
             assert parameters[each.name].default == each.default, each.name
-        assert f"``{each.name}``" in inspect.getdoc(fit_path), "and says what it is"
+        assert re.search(rf"^{each.name} : ", inspect.getdoc(fit_path), re.MULTILINE), "and says what it is"
     with pytest.raises(TypeError, match="'colour'"):
         fit_path("nowhere", colour="blue")
 
