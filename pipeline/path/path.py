@@ -160,6 +160,7 @@ class PathRun:
         self.writer.finish(
             best_step=chosen,
             held_out=held_out,
+            **({"cv_scores": None} if self.spec.cv else {}),  # a run that lost steps: what its folds say is said again
             **({"stopped": "patience"} if self.agreement.peaked else {}),
             peak_memory=None if meter is None else meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,
