@@ -78,7 +78,7 @@ def transformers(numbers: list[str], strings: list[str], date: str):
 
     def parts(frame):
         when = pd.to_datetime(frame[date].str.slice(0, 16))
-        return pd.DataFrame({"hour": when.dt.hour, "weekday": when.dt.weekday, "month": when.dt.month})
+        return pd.DataFrame({"hour": when.dt.hour, "weekday": when.dt.dayofweek, "month": when.dt.month})
 
     def onehot():
         return OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=5)
@@ -147,7 +147,7 @@ def bench_tune(folder: Path) -> None:
     found = pq.read_table(out)
     right = float(np.mean(np.array(found["label"].to_pylist()) == np.array(found["truth"].to_pylist())))
     header = pipeline.open_run(run).header
-    lattice = [c for c in header.cv_c or () if abs(2 * np.log10(c) - round(2 * np.log10(c))) < 1e-6]
+    lattice = [c for c in header.cv_c or () if abs(2 * np.log10(c) - round(2 * np.log10(c))) < 1e-2]
     print(
         f"tune: {ours:.1f} s, C = {header.c_best:.4g}, accuracy {right:.4f}; {len(lattice)} C on the lattice",
         flush=True,
