@@ -78,7 +78,7 @@ def transformers(numbers: list[str], strings: list[str], date: str):
 
     def parts(frame):
         when = pd.to_datetime(frame[date].str.slice(0, 16))
-        return pd.DataFrame({"hour": when.dt.hour, "weekday": when.dt.dayofweek, "month": when.dt.month})
+        return pd.DataFrame({"hour": when.dt.hour, "weekday": when.dt.day_of_week, "month": when.dt.month})
 
     def onehot():
         return OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=5)
