@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import subprocess
 import sys
 import time
@@ -54,9 +55,11 @@ def test_arrays_count_and_mapped_files_do_not(tmp_path):
 
 
 def test_it_is_what_the_kernel_calls_anonymous():
-    """Of a process that stands still, to the byte."""
+    """Of a process that stands still, but for the few pages that the kernel may move between two readings."""
     with child() as process:
-        assert anonymous(psutil.Process(process.pid)) == _anonymous(process.pid) > MUCH
+        ours, kernels = anonymous(psutil.Process(process.pid)), _anonymous(process.pid)
+        assert abs(ours - kernels) <= 16 * mmap.PAGESIZE
+        assert kernels > MUCH
     assert anonymous(psutil.Process()) > 0
 
 

@@ -15,7 +15,7 @@ def test_the_dockerfile_makes_something_that_trains(tmp_path):
     replay = Replay(tmp_path)
     replay.build()
     assert replay.run("--version").stdout.startswith("svmsieve, version ")
-    assert "Commands:" in replay.run().stdout
+    assert "Train:" in replay.run().stdout
     assert not (replay.image / "opt/svmsieve/bin/pip").exists()
     assert [line.split()[0] for line in replay.notes.read_text().splitlines()] == ["useradd", "chown"]
 
