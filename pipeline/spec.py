@@ -49,6 +49,7 @@ class PathSpec:
     the other undecided ones until the certificate asks for them; without it every undecided row is solved for.
     ``shrink`` is dcd's own heuristic. ``memory`` is in bytes. ``kernel`` is linear, or rbf with its number ``gamma``;
     solvers of a kernel's problem are others (``GRAM_SOLVERS``). ``class_weight`` may also be pairs (label, weight).
+    With ``every_row`` every certificate reads every row; without it those of an eps-path read what they need.
     """
 
     c_max: float = 1e4
@@ -71,6 +72,7 @@ class PathSpec:
     gamma: float | None = None
     stratified: bool = False
     seed: int = 0
+    every_row: bool = False
 
     def __post_init__(self) -> None:
         for name in ("c_max", "epsilon", "tol"):
@@ -83,7 +85,7 @@ class PathSpec:
             )
         if self.grid is not None:
             self._set("grid", _grid(self.grid))
-        for name in ("grid_in_c_min", "predict", "shrink", "stratified"):
+        for name in ("grid_in_c_min", "predict", "shrink", "stratified", "every_row"):
             _flag(name, getattr(self, name))
         _one_of("rule", self.rule, RULES)
         _one_of("kernel", self.kernel, KERNELS)
@@ -130,6 +132,11 @@ class PathSpec:
     def costs(self) -> tuple[object, ...]:
         """Return what settles the rows' costs."""
         return self.class_weight, self.holdout, self.fold, self.stratified, self.seed
+
+    @property
+    def reads_less(self) -> bool:
+        """Whether certificates leave out rows that cannot matter: where steps are as short as those of an eps-path."""
+        return self.grid is None and self.kernel == "linear" and not self.every_row
 
     @property
     def splits(self) -> bool:

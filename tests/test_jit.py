@@ -183,7 +183,7 @@ def test_rows_of_a_file_and_rows_made_here_are_one_type_to_a_kernel():
     for rows in (read, made):
         arrays = rows.indptr, rows.indices, rows.values
         total = csr.weighted_sum(*arrays, np.ones(2), 2)
-        margins = csr.row_margins(*arrays, rows.labels, np.ones(2))
+        margins = csr.row_margins((*arrays, rows.labels), np.ones(2))
         results = [margins.tolist(), total.index.tolist(), total.value.tolist(), digest.row_hashes(rows).tolist()]
         found.append((results, [len(kernel.signatures) for kernel in kernels]))
     assert found[0] == found[1]

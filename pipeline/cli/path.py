@@ -138,6 +138,7 @@ def added(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) ->
 @click.option(
     "--patience", type=click.IntRange(min=1), metavar="K", help="End when K values of C in a row score no better."
 )
+@click.option("--every-row", is_flag=True, help="Read every row for every certificate, also where fewer would do.")
 @training_options
 def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as_json: bool, **options: Any) -> None:
     """Train the SVM at every C of a path; every model carries a certificate over all rows.
@@ -162,7 +163,7 @@ def trained(
     from pipeline.path.train import budget_for, train_run
     from pipeline.spec import PathSpec
 
-    names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select", "patience")
+    names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select", "patience", "every_row")
     settings |= {name: options[name] for name in names if options.get(name) is not None}
     kernel = asked_kernel(options["kernel"], options["gamma"], references)
     spec = PathSpec(memory=options["memory"] or budget_for(out), **settings, **kernel.provisional)

@@ -24,7 +24,7 @@ the exact ones by a unit: the bound of D is that of alpha (1 - 2^-51), which is 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -58,6 +58,11 @@ class Sums:
     reach: Fraction
     blurred: Fraction
 
+    @property
+    def alpha_rounding(self) -> Fraction:
+        """What share of ``alpha`` may have been lost when it was added up."""
+        return _rounding(self.rows)[0] - 1
+
     def __add__(self, other: Sums) -> Sums:
         return Sums(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
@@ -74,15 +79,17 @@ def sums_of(
     lengths: np.ndarray,
     w_norm: float,
     near: Near | None = None,
+    asleep: np.ndarray | None = None,
 ) -> Sums:
     """Return the sums of some rows: margins f at w (|w| <= ``w_norm``), dual alpha, costs, norms and nonzeros a row.
 
-    ``near`` has the slacks that are known better than as 1 - f_i. An alpha outside its box, which would certify
-    nothing, is a ValueError.
+    ``near`` has the slacks that are known better than as 1 - f_i. Rows that are ``asleep`` have margins that are known
+    less well, for another reason than rounding: they count as products of more terms than they have, and are never
+    blurred. An alpha outside its box, which would certify nothing, is a ValueError.
     """
     better, errors = near or Near.none(), product_error(lengths, norms, w_norm)
-    totals = np.zeros((6, 2))
-    if not _row_sums(f, errors, (better.rows, better.slack, better.error), alpha, costs, norms, c, totals):
+    totals, asleep = np.zeros((6, 2)), np.zeros(f.size, np.bool_) if asleep is None else asleep
+    if not _row_sums(f, errors, (better.rows, better.slack, better.error), alpha, costs, norms, c, asleep, totals):
         check_feasible(alpha, costs, c)
     if not np.isfinite(totals).all():
         raise SpecError(f"at C = {c:.6g} margins or sums are beyond float64's range; scale the features")
@@ -119,7 +126,7 @@ def _gap_at(slack, alpha, u):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _row_sums(f, errors, near, alpha, costs, norms, c, totals):  # type: ignore[no-untyped-def]
+def _row_sums(f, errors, near, alpha, costs, norms, c, asleep, totals):  # type: ignore[no-untyped-def]
     """Add up hinge, its lower bound, gap, alpha, reach and blurred, each as a total and what adding up has lost.
 
     Return whether every alpha is in its box.
@@ -143,7 +150,7 @@ def _row_sums(f, errors, near, alpha, costs, norms, c, totals):  # type: ignore[
                 add_up(totals, _LOWER, costs[i] * low)
             at_low, at_high = _gap_at(low, alpha[i], u), _gap_at(high, alpha[i], u)
             add_up(totals, _GAP, at_low if at_low > at_high else at_high)
-            if abs(slack) <= BLURRED * plain:
+            if abs(slack) <= BLURRED * plain and not asleep[i]:
                 add_up(totals, _BLURRED, costs[i] * plain)
         add_up(totals, _ALPHA, alpha[i])
         add_up(totals, _REACH, alpha[i] * norms[i])
@@ -196,13 +203,29 @@ class Certificate:
         return math.isfinite(self.primal) and math.isfinite(self.dual)
 
 
-def certify(c: float, sums: Sums, w_square: tuple[Fraction, Fraction], apart: float) -> Certificate:
+def certify(
+    c: float, sums: Sums, w_square: tuple[Fraction, Fraction], apart: float, dual_square: Fraction | None = None
+) -> Certificate:
     """Return the certificate at C = ``c`` from the merged sums of all rows.
 
-    ``w_square`` are bounds of |w|^2, ``apart`` bounds |w - w_alpha|.
+    ``w_square`` are bounds of |w|^2, ``apart`` bounds |w - w_alpha|. Where ``dual_square`` >= |w_alpha|^2 is given, the
+    dual value is bounded by its definition, too.
     """
     exact_c = Fraction(c)
     low = w_square[0] / 2 + exact_c * sums.hinge_low
     primal = w_square[1] / 2 + exact_c * sums.hinge
     gap = sums.gap + Fraction(apart) ** 2 / 2 + _FEASIBLE * (sums.alpha + exact_c * sums.hinge)
-    return Certificate(c, up(primal), down(low - gap), sums.rows, nearest(exact_c * sums.blurred))
+    dual = low - gap
+    if dual_square is not None:
+        dual = max(dual, sums.alpha * (1 - _FEASIBLE - sums.alpha_rounding) - dual_square / 2)
+    return Certificate(c, up(primal), down(dual), sums.rows, nearest(exact_c * sums.blurred))
+
+
+def hinge_by_gap(c: float, sums: Sums, product: Fraction, error: float) -> Sums:
+    """Return the sums with the hinge bounded by the gap's identity, where margins are known too badly to add it up.
+
+    C sum c_i max(0, 1 - f_i) = (the gap's sum) + sum alpha_i - w . w_alpha: rows that are where they belong add nothing
+    to the gap's sum, however little is known of their margins. ``product`` is w . w_alpha to within ``error``.
+    """
+    loss = sums.gap + sums.alpha * (1 + sums.alpha_rounding) - product + Fraction(error)
+    return replace(sums, hinge=min(sums.hinge, max(Fraction(0), loss) * (1 + _FEASIBLE) / Fraction(c)))

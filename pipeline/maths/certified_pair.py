@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from pipeline.maths.ball import Combination, Span, drift_of_sum
-from pipeline.maths.certificate import Certificate, Sums, certify
-from pipeline.maths.rounding import nearest, root, square, square_between
+from pipeline.maths.certificate import Certificate, Sums, certify, hinge_by_gap
+from pipeline.maths.rounding import dot_error, inner, nearest, root, square, square_between
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,36 @@ def unit_of(energy: Fraction) -> float:
 
 
 def certified_pair(
-    c: float, sums: Sums, w: np.ndarray, w_alpha: np.ndarray | None = None, drift: float | None = None
+    c: float,
+    sums: Sums,
+    w: np.ndarray,
+    w_alpha: np.ndarray | None = None,
+    drift: float | None = None,
+    asleep: bool = False,
 ) -> CertifiedPair:
     """Make a pair from its vectors; w_alpha None means that w is sum alpha_i z_i as computed.
 
-    ``drift`` bounds what rounding has done to w_alpha; the default is that of one sum over all rows.
+    ``drift`` bounds what rounding has done to w_alpha; the default is that of one sum over all rows. Where rows were
+    ``asleep`` both values follow from the gap's sum, and from the dual value's definition.
     """
     drift = drift_of_sum(nearest(sums.reach), sums.rows) if drift is None else drift
+    dual_square = None
+    if asleep:
+        sums, dual_square = _from_the_dual(c, sums, w, w if w_alpha is None else w_alpha, drift)
     unit = unit_of(square(w) / 2 + Fraction(c) * sums.hinge)
     if w_alpha is None:
-        found = certify(c, sums, square_between(w), drift)
+        found = certify(c, sums, square_between(w), drift, dual_square)
         return CertifiedPair(c, sums, Span.of([w], [drift], unit), (1.0,), (1.0,), found)
     apart = w - w_alpha
-    found = certify(c, sums, square_between(w), drift + root(square(apart)) * (1 + 1e-12))
+    found = certify(c, sums, square_between(w), drift + root(square(apart)) * (1 + 1e-12), dual_square)
     return CertifiedPair(c, sums, Span.of([w, w_alpha], [0.0, drift], unit), (1.0, 0.0), (0.0, 1.0), found)
+
+
+def _from_the_dual(
+    c: float, sums: Sums, w: np.ndarray, w_alpha: np.ndarray, drift: float
+) -> tuple[Sums, Fraction]:
+    """Return the sums with a hinge from the gap's identity, and an upper bound of |sum alpha_i z_i|^2."""
+    sizes = [root(square_between(x)[1]) * (1 + 1e-12) for x in (w, w_alpha)]
+    product = inner(w, w_alpha, sizes[0] * sizes[1])
+    error = sizes[0] * (drift + dot_error(w.size) * sizes[1]) * (1 + 1e-12)
+    return hinge_by_gap(c, sums, product, error), Fraction((sizes[1] + drift) * (1 + 1e-12)) ** 2

@@ -12,10 +12,10 @@ _U1, _U2, _U3, _U4, _U63 = (np.uint64(k) for k in (1, 2, 3, 4, 63))
 
 
 @kernel
-def _row_products(indptr, indices, values, scale, w, out):  # type: ignore[no-untyped-def]
+def _row_products(starts, ends, indices, values, scale, w, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         a = b = c = d = 0.0
-        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        start, end = np.uint64(starts[i]), np.uint64(ends[i])
         whole = start + (((end - start) >> _U2) << _U2)
         for k in range(start, whole, _U4):
             a += np.float64(values[k]) * w[indices[k]]
@@ -27,24 +27,35 @@ def _row_products(indptr, indices, values, scale, w, out):  # type: ignore[no-un
         out[i] = scale[i] * ((a + b) + (c + d))
 
 
-def row_margins(
-    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, labels: np.ndarray, w: np.ndarray
-) -> np.ndarray:
-    """Return f_i = z_i . w = y_i (x_i . w) for every row, in O(nonzeros).
+Matrix = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, values, labels
+
+
+def row_margins(matrix: Matrix, w: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Return f_i = z_i . w = y_i (x_i . w) for every row, or for some by number, in O(nonzeros).
 
     Each row is four interleaved float64 sums (a single one waits for its own last addition), always in the same order.
     Indices are read as unsigned, which spares Numba the check for negative ones.
     """
+    starts, ends, indices, values, labels = _some(matrix, rows)
     out = np.empty(labels.size)
-    _row_products(*alike(indptr, indices.view(np.uint32), values, labels, w), out)
+    _row_products(*alike(starts, ends, indices, values, labels, w), out)
     return out
 
 
+def _some(matrix: Matrix, rows: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    """Return where rows start and end, with the entries of all and the labels of these."""
+    indptr, indices, values, labels = matrix
+    indices = indices.view(np.uint32)
+    if rows is None:
+        return indptr[:-1], indptr[1:], indices, values, labels
+    return indptr[rows], indptr[rows + 1], indices, values, labels[rows]
+
+
 @kernel
-def _row_products_two(indptr, indices, values, scale, v, w, out_v, out_w):  # type: ignore[no-untyped-def]
+def _row_products_two(starts, ends, indices, values, scale, v, w, out_v, out_w):  # type: ignore[no-untyped-def]
     for i in range(out_v.size):
         a = b = c = d = 0.0
-        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        start, end = np.uint64(starts[i]), np.uint64(ends[i])
         whole = start + (((end - start) >> _U1) << _U1)
         for k in range(start, whole, np.uint64(2)):
             first, second = np.float64(values[k]), np.float64(values[k + _U1])
@@ -59,12 +70,39 @@ def _row_products_two(indptr, indices, values, scale, v, w, out_v, out_w):  # ty
 
 
 def margins_two(
-    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, labels: np.ndarray, v: np.ndarray, w: np.ndarray
+    matrix: Matrix, v: np.ndarray, w: np.ndarray, rows: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return z_i . v and z_i . w for every row, reading the rows once."""
+    """Return z_i . v and z_i . w for every row, or for some by number, reading the rows once."""
+    starts, ends, indices, values, labels = _some(matrix, rows)
     first, second = np.empty(labels.size), np.empty(labels.size)
-    _row_products_two(indptr, indices.view(np.uint32), values, labels, v, w, first, second)
+    _row_products_two(*alike(starts, ends, indices, values, labels, v, w), first, second)
     return first, second
+
+
+@kernel
+def _row_squares(indptr, indices, values, weights, out):  # type: ignore[no-untyped-def]
+    for i in range(out.size):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            value = np.float64(values[k])
+            total += value * value * weights[indices[k]]
+        out[i] = total
+
+
+def weighted_squares(matrix: Matrix, weights: np.ndarray) -> np.ndarray:
+    """Return sum_j a_j x_ij^2 for every row."""
+    indptr, indices, values, labels = matrix
+    out = np.empty(labels.size)
+    _row_squares(*alike(indptr, indices.view(np.uint32), values, weights), out)
+    return out
+
+
+@kernel
+def add_squares(indices, values, out):  # type: ignore[no-untyped-def]
+    """Add the squares of some entries to those of their columns."""
+    for k in range(indices.size):
+        value = np.float64(values[k])
+        out[indices[k]] += value * value
 
 
 @kernel

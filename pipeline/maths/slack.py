@@ -42,6 +42,11 @@ class Near:
         rows = [near.rows + first for first, near in parts]
         return cls(*(np.concatenate(x) for x in (rows, [n.slack for _, n in parts], [n.error for _, n in parts])))
 
+    def within(self, start: int, stop: int) -> Near:
+        """Return those of the rows from ``start`` to before ``stop``, counted from there."""
+        part = slice(*np.searchsorted(self.rows, (start, stop)))
+        return Near(self.rows[part] - start, self.slack[part], self.error[part])
+
 
 @inline
 def two_sum(a, b):  # type: ignore[no-untyped-def]
@@ -85,16 +90,18 @@ def near_margin(
     w: np.ndarray,
     f: np.ndarray,
     w_norm: float,
+    some: np.ndarray | None = None,
 ) -> Near:
     """Return the slacks of those rows of ``matrix`` (indptr, indices, values, labels) that are near the margin of w.
 
     ``f`` are the margins as float64 gives them, ``w_norm`` >= |w|. A slack that is not finite, because a value is
-    beyond what can be split into halves, leaves the margin as it is.
+    beyond what can be split into halves, leaves the margin as it is. Where f and norms are those of ``some`` rows, the
+    rows that are found are counted among these.
     """
-    lengths = np.diff(matrix[0])
+    lengths = np.diff(matrix[0]) if some is None else matrix[0][some + 1] - matrix[0][some]
     rows = np.flatnonzero(np.abs(1.0 - f) <= NEAR_MARGIN * product_error(lengths, norms, w_norm))
     slack = np.empty(rows.size)
-    _slacks(*matrix, w, rows, slack)
+    _slacks(*matrix, w, rows if some is None else some[rows], slack)
     second = gamma(lengths[rows] + 2) ** 2 * (1.0 + norms[rows] * w_norm)
     found = np.isfinite(slack)
     return Near(rows[found], slack[found], (2 * UNIT * np.abs(slack) + 4 * second)[found])

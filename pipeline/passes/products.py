@@ -17,7 +17,7 @@ from pipeline.maths.slack import Near, near_margin
 
 RESULT_BYTES, RESULT_BYTES_FROM_AFAR = 4_000_000, 32_000_000  # of a pass's results, in memory for each worker
 COLUMNS = 8  # of vectors side by side, that the loop over them takes at a time
-MOST_VECTORS = 3  # that a pass multiplies: what is cut for so many is cut alike for fewer, on the same workers
+MOST_VECTORS = 4  # that a pass multiplies: what is cut for so many is cut alike for fewer, on the same workers
 
 
 def margins(engine: Engine, data: Dataset, w: np.ndarray) -> np.ndarray:
@@ -31,7 +31,7 @@ def margins(engine: Engine, data: Dataset, w: np.ndarray) -> np.ndarray:
 
 
 def products(engine: Engine, data: Dataset, vectors: Sequence[np.ndarray], out: Sequence[np.ndarray]) -> None:
-    """Write z_i . v of all rows into one array a vector: one pass for up to three, holding nothing but ``out``."""
+    """Write z_i . v of all rows into one array a vector: one pass for up to four, holding nothing but ``out``."""
     for _ in certifying_products(engine, data, vectors, out, math.nan):
         pass
 
@@ -53,6 +53,18 @@ def certifying_products(
     assert row == data.n_rows
 
 
+def some_products(
+    engine: Engine, data: Dataset, vectors: Sequence[np.ndarray], chosen: np.ndarray, w_norm: float
+) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, ...], Near]]:
+    """Yield the numbers of the chosen rows, their products and the slacks of those near the margin of w, by shard.
+
+    ``chosen`` is a mask of all rows; no other rows are read.
+    """
+    shards = [s for s in data.shards if chosen[s.first_row : s.first_row + s.n_rows].any()]
+    window = window_of(engine, data, 8 * MOST_VECTORS)
+    yield from engine.stream(_shard_some, shards, w_norm, chosen, *vectors, window=window)
+
+
 def window_of(engine: Engine, data: Dataset, row_bytes: int) -> int:
     """Return how many shards' results, of so many bytes a row, may be in memory at a time."""
     most = RESULT_BYTES if engine.backend.in_process else RESULT_BYTES_FROM_AFAR
@@ -63,20 +75,33 @@ Found = tuple[tuple[np.ndarray, ...], Near]
 
 
 def _shard_products(shard: Shard, w_norm: float, *vectors: np.ndarray) -> Found:
-    rows = shard.load()
-    matrix = rows.indptr, rows.indices, rows.values, rows.labels
-    if len(vectors) == 1:
-        return _completed(rows, w_norm, vectors, (csr.row_margins(*matrix, vectors[0]),))
-    return _completed(rows, w_norm, vectors, csr.margins_two(*matrix, vectors[0], vectors[1]))
+    return _completed(shard.load(), w_norm, vectors, ())
 
 
-def _completed(rows: Rows, w_norm: float, vectors: Sequence[np.ndarray], found: tuple[np.ndarray, ...]) -> Found:
-    """Add what is missing to the products with the first vector, or the first two."""
+def _shard_some(
+    shard: Shard, w_norm: float, chosen: np.ndarray, *vectors: np.ndarray
+) -> tuple[np.ndarray, tuple[np.ndarray, ...], Near]:
+    some = np.flatnonzero(chosen[shard.first_row : shard.first_row + shard.n_rows])
+    return some + shard.first_row, *_completed(shard.load(), w_norm, vectors, (), some)
+
+
+def _completed(
+    rows: Rows,
+    w_norm: float,
+    vectors: Sequence[np.ndarray],
+    found: tuple[np.ndarray, ...],
+    some: np.ndarray | None = None,
+) -> Found:
+    """Add what is missing to the products of all rows, or of some, with the first vectors: two at a time."""
     matrix = rows.indptr, rows.indices, rows.values, rows.labels
-    if len(vectors) == 3:
-        found = *found, csr.row_margins(*matrix, vectors[2])
-    near = Near.none() if math.isnan(w_norm) else near_margin(matrix, rows.norms, vectors[0], found[0], w_norm)
-    return found, near
+    while len(found) + 1 < len(vectors):
+        found = *found, *csr.margins_two(matrix, *vectors[len(found) : len(found) + 2], some)
+    if len(found) < len(vectors):
+        found = *found, csr.row_margins(matrix, vectors[-1], some)
+    if math.isnan(w_norm):
+        return found, Near.none()
+    norms = rows.norms if some is None else rows.norms[some]
+    return found, near_margin(matrix, norms, vectors[0], found[0], w_norm, some)
 
 
 @merges(_shard_products)

@@ -10,8 +10,10 @@ certificate of this C and the bounds of every later one.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -21,25 +23,48 @@ from pipeline.errors import SpecError
 from pipeline.maths.ball import drift_of_sum
 from pipeline.maths.certificate import BLURRED, NO_ROWS, Sums, at_bound, sums_of
 from pipeline.maths.certified_pair import certified_pair
+from pipeline.maths.estimate import Known
 from pipeline.maths.rounding import LEAST_NORMAL, UNIT, nearest, product_error, root, square
 from pipeline.maths.rules import rule_named
 from pipeline.maths.slack import Near
-from pipeline.passes.products import certifying_products
+from pipeline.passes.products import certifying_products, some_products
+from pipeline.passes.weighted import sampled_weights, weighted_norms
+from pipeline.path.asleep import MOST_READ, MOST_SINCE, Doubt, Look
 from pipeline.path.point import SAFE, CertifiedPoint
 from pipeline.working.rows import WorkingRows
 from pipeline.working.solver import LinearPair
 from pipeline.working.state import CHUNK
 
+MOST_DRIFT = 0.02  # of tol: what the drift of w_alpha may add to a gap that rests on the dual value's definition
 
+
+@dataclass(frozen=True)
 class LinearPoint(CertifiedPoint):
-    """A point whose w is a vector."""
+    """A point whose w is a vector; ``look`` is what it knows of the rows, ``doubt`` how well where not all were read."""
 
     pair: LinearPair
+    look: Look
+    doubt: Doubt | None = None
+
+    def terms(self, part: slice) -> np.ndarray:
+        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs."""
+        return self.state.lengths[part] if self.doubt is None else self.doubt.terms(part)
 
     @property
     def drift(self) -> float:
         """A bound on what rounding has done to w_alpha."""
         return self.pair.drift
+
+    @property
+    def read(self) -> float:
+        """The share of the data that was read to certify the pair."""
+        return self.look.share
+
+    @property
+    def before(self) -> np.ndarray | None:
+        """The margins of the point before, where all rows were multiplied by its w as well."""
+        known = self.look.base.products
+        return known[-1] if self.doubt is None and len(known) > len(self.products) else None
 
     @property
     def lift(self) -> float:
@@ -54,18 +79,36 @@ class LinearPoint(CertifiedPoint):
 
 
 class Certifier:
-    """Makes points, and counts the passes that took."""
+    """Makes points, and counts the passes that took, and the nonzeros of rows that were read besides.
 
-    def __init__(self, engine: Engine, data: Dataset, working: WorkingRows, rule: str) -> None:
+    With ``tol`` rows that need not be read for that are not (``asleep``), where the point before is given.
+    """
+
+    def __init__(self, engine: Engine, data: Dataset, working: WorkingRows, rule: str, tol: float | None) -> None:
         self.engine, self.data, self.working, self.state = engine, data, working, working.state
-        self.with_signs = rule_named(rule).needs_signs
+        self.with_signs, self.tol = rule_named(rule).needs_signs, tol
         state = self.state
         used = ((state.costs[p], state.costs[p] > 0.0) for p in state.chunks())
         self.least_cost = min(float(costs.min(initial=np.inf, where=some)) for costs, some in used)
-        self.passes = 0
+        self.passes = self.read = 0
 
-    def point(self, c: float, pair: LinearPair) -> LinearPoint:
-        """Certify a pair at C: one pass over all rows."""
+    @cached_property
+    def scale(self) -> tuple[np.ndarray, np.ndarray]:
+        """D, and |z_i/D| of all rows: a look at some rows, and a pass."""
+        weights, read = sampled_weights(self.data)
+        found = self.state.empty()
+        weighted_norms(self.engine, self.data, weights, found)
+        self.passes, self.read = self.passes + 1, self.read + read
+        return weights, found
+
+    def point(
+        self, c: float, pair: LinearPair, ref: LinearPoint | None = None, before: np.ndarray | None = None
+    ) -> LinearPoint:
+        """Certify a pair at C: one pass over all rows, or over those that ``ref``, the point before, leaves open.
+
+        All rows are multiplied by ``before``, the w of the point before, too: most of what w changes by next is along
+        what it changed by last.
+        """
         w, apart, drift = pair.w, None if pair.w_alpha is pair.w else pair.w_alpha, pair.drift
         vectors = [w] if apart is None else [w, apart]
         if c * self.least_cost < LEAST_NORMAL:
@@ -73,19 +116,25 @@ class Certifier:
         signs = self._signs(c, pair) if self.with_signs else None
         if signs is not None:
             vectors.append(signs[0])
-        products, sums = self._pass(c, pair.alpha, vectors, root(square(w)) * SAFE)
-        ref = certified_pair(c, sums, w, apart, drift)
+        w_norm = root(square(w)) * SAFE
+        found = None if ref is None or self.tol is None else self._some(c, pair, vectors, w_norm, ref)
+        if found is None:
+            found = self._all(c, pair.alpha, vectors, w_norm, ref.pair.w if ref is not None else before)
+        products, sums, look, doubt = found
+        reference = certified_pair(c, sums, w, apart, drift, doubt is not None)
         if signs is not None:
-            ref = ref.with_signs(signs[0], vectors[:-1], signs[2], signs[1])
-        return LinearPoint(c, pair, ref, products, self.state)
+            others = vectors[:-1]
+            reference = reference.with_signs(signs[0], others, signs[2], signs[1])
+        return LinearPoint(c, pair, reference, products, self.state, look, doubt)
 
-    def _pass(
-        self, c: float, alpha: np.ndarray, vectors: list[np.ndarray], w_norm: float
-    ) -> tuple[tuple[np.ndarray, ...], Sums]:
+    def _all(
+        self, c: float, alpha: np.ndarray, vectors: list[np.ndarray], w_norm: float, before: np.ndarray | None
+    ) -> _Looked:
         """Multiply all rows, and add up what they contribute, some shards at a time."""
         rows, first, near, sums = self.state, 0, [], NO_ROWS
-        out = tuple(rows.empty() for _ in vectors)
-        for here, found in certifying_products(self.engine, self.data, vectors, out, w_norm):
+        multiplied = vectors if before is None or self.tol is None else [*vectors, before]
+        out = tuple(rows.empty() for _ in multiplied)
+        for here, found in certifying_products(self.engine, self.data, multiplied, out, w_norm):
             near.append((here.start - first, found))
             if here.stop - first >= CHUNK or here.stop == rows.n_rows:
                 part = slice(first, here.stop)
@@ -93,7 +142,54 @@ class Certifier:
                 sums += sums_of(c, out[0][part], *about, w_norm, Near.joined(near))
                 first, near = here.stop, []
         self.passes += 1
-        return out, replace(sums, rows=rows.trained)
+        look = NOTHING
+        if self.tol is not None:
+            known = _known(Known(), multiplied, out, self.scale[0])
+            look = Look(known, known)
+        return out[: len(vectors)], replace(sums, rows=rows.trained), look, None
+
+    def _some(
+        self, c: float, pair: LinearPair, vectors: list[np.ndarray], w_norm: float, ref: LinearPoint
+    ) -> _Looked | None:
+        """Multiply the rows that are not known well enough; None if they are too many."""
+        rows, look, alpha = self.state, ref.look, pair.alpha
+        worth = min(1.0, c / ref.c) * ref.certificate.primal
+        if look.since >= MOST_SINCE or not w_norm * pair.drift <= MOST_DRIFT * (self.tol or 0.0) * worth:
+            return None
+        weights, weighted = self.scale
+        doubt = Doubt.of(rows, vectors, look, weights, weighted)
+        if doubt is None:
+            return None
+        f, awake, nonzeros = rows.empty(), np.empty(rows.n_rows, np.bool_), 0
+        for part in rows.chunks():
+            f[part] = doubt.products(0, part, look)
+            awake[part] = ~doubt.asleep(f[part], alpha[part], c * rows.costs[part], part)
+            nonzeros += int(rows.lengths[part].sum(dtype=np.int64, where=awake[part]))
+        share = nonzeros / max(1, self.data.nnz)
+        if share > MOST_READ:
+            return None
+        doubt, out = doubt.waking(awake), (f, *(rows.empty() for _ in vectors[1:]))
+        for k in range(1, len(vectors)):
+            for part in rows.chunks():
+                out[k][part] = doubt.products(k, part, look)
+        near = [(0, Near.none())]
+        for numbers, found, slacks in some_products(self.engine, self.data, vectors, awake, w_norm):
+            for array, products in zip(out, found, strict=True):
+                array[numbers] = products
+            near.append((0, replace(slacks, rows=numbers[slacks.rows])))
+        self.read += nonzeros
+        own = _known(look.base, vectors, out, weights)
+        sums = self._sums(c, f, alpha, w_norm, Near.joined(near), doubt)
+        return out, sums, Look(look.base, own, awake, look.since + share, share), doubt
+
+    def _sums(self, c: float, f: np.ndarray, alpha: np.ndarray, w_norm: float, near: Near, doubt: Doubt) -> Sums:
+        """Add up what all rows contribute: those that were not read by the worst margin that they may have."""
+        rows, sums = self.state, NO_ROWS
+        for part in rows.chunks():
+            here = near.within(part.start, part.stop)
+            about = alpha[part], rows.costs[part], rows.norms[part], doubt.terms(part, 1)
+            sums += sums_of(c, f[part], *about, w_norm, here, ~doubt.awake[part])
+        return replace(sums, rows=rows.trained)
 
     def _signs(self, c: float, pair: LinearPair) -> tuple[np.ndarray, float, float]:
         """Return v, sum c_i s_i and a bound on the rounding of v; u_i itself is a rounded product."""
@@ -111,3 +207,13 @@ class Certifier:
             self.working.add_to(v, np.where(free[held], -pair.alpha[held], 0.0))
         size = root(square(pair.w_alpha))
         return v, nearest(cost), pair.drift + drift_of_sum(reach + size, count + 4)
+
+
+_Looked = tuple[tuple[np.ndarray, ...], Sums, Look, Doubt | None]
+NOTHING = Look(Known(), Known())  # is known to a run whose certificates read every row
+
+
+def _known(base: Known, vectors: Sequence[np.ndarray], products: Sequence[np.ndarray], weights: np.ndarray) -> Known:
+    for v, product in zip(vectors, products, strict=True):
+        base = base.extended(v, product, weights)
+    return base

@@ -55,6 +55,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     gamma: float | str | None = None,
     stratified: bool = PathSpec.stratified,
     seed: int = PathSpec.seed,
+    every_row: bool = PathSpec.every_row,
     scheduler: str = "threads",
     workers: int | None = None,
     solve_on: str = "client",
@@ -123,6 +124,8 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
         Make hold-out and folds of each class's rows equally large.
     seed : int, default=0
         Another one makes another hold-out and other folds.
+    every_row : bool, default=False
+        Read every row for every certificate, also those of an eps-path that need fewer.
     scheduler : str, default="threads"
         threads, processes, inline, or the address of a Dask scheduler.
     workers : int, default=None
@@ -167,6 +170,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
         shrink=shrink,
         stratified=stratified,
         seed=seed,
+        every_row=every_row,
         **shape.provisional,
     )
     with told(listen, verbose) as hear, engine_for(engine, scheduler, workers, solve_on) as made:

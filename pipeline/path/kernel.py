@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +24,7 @@ from pipeline.passes.kernel_sums import KernelPasses
 from pipeline.path.kernel_certify import KernelCertifier, KernelPair, KernelPoint, Signed
 from pipeline.path.lazy import LazyCertifier
 from pipeline.path.reference import carry_over, follow_costs
-from pipeline.path.space import Timer
+from pipeline.path.space import Timer, follows
 from pipeline.runs.contract import KeptModel, StepWriter
 from pipeline.runs.directory import StepView
 from pipeline.runs.records import StepRecord
@@ -144,8 +145,11 @@ class KernelSpace:
         follow_costs(step, self.state, alpha, float(step.c))
         return KernelPair(alpha)
 
-    def certify(self, c: float, pair: KernelPair, tol: float = math.inf) -> KernelPoint:
+    def certify(
+        self, c: float, pair: KernelPair, tol: float = math.inf, ref: KernelPoint | None = None
+    ) -> KernelPoint:
         """Certify a pair: by waking few rows as long as it does not reach ``tol``, if that is possible."""
+        del ref  # the pair knows what is near
         if self.lazy is not None:
             found = self.lazy.point(c, pair) if math.isfinite(tol) else None
             if found is not None and found.certificate.relative_gap > tol:
@@ -219,6 +223,14 @@ class KernelSpace:
         """Return how many of some rows the last round solved for."""
         del chosen
         return self.gram.rows.size
+
+    def resumed(
+        self, steps: Sequence[StepRecord], model: Callable[[int], KeptModel]
+    ) -> tuple[KernelPoint, np.ndarray | None]:
+        """Return the point of the last finished step, and the margins before it if it came from the step before."""
+        last = len(steps) - 1
+        point = self.certify(steps[last].c, self.stored(model(last), steps[last].drift))
+        return point, self.margins_again(model(last - 1)) if follows(steps, last) else None
 
     def margins_again(self, model: KeptModel) -> np.ndarray:
         """Return the margins of a step of this run, with the bits they had."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from pipeline.passes.products import products
 from pipeline.passes.sums import row_sum
 from pipeline.path.certify import Certifier, LinearPoint
 from pipeline.path.reference import carried_pair
-from pipeline.path.space import Timer
+from pipeline.path.space import Timer, follows
 from pipeline.runs.contract import KeptModel, StepWriter
 from pipeline.runs.directory import StepView
 from pipeline.runs.records import StepRecord
@@ -41,7 +42,7 @@ class LinearSpace:
         solver_named(spec.solver).check_costs(state.costs)
         self.engine, self.data, self.state = engine, data, state
         self.working = WorkingRows(self._host(), state, budget.working_set)
-        self.certifier = Certifier(engine, data, self.working, spec.rule)
+        self.certifier = Certifier(engine, data, self.working, spec.rule, spec.tol if spec.reads_less else None)
         self.solver = RowSolver(self.working, Method(spec.solver, spec.shrink, budget))
         self._cost_sum: np.ndarray | None = None
 
@@ -103,18 +104,39 @@ class LinearSpace:
         """Return the pair that a step of any run makes on these rows."""
         return carried_pair(self.engine, self.data, self.state, step, spec)
 
-    def certify(self, c: float, pair: LinearPair, tol: float = math.inf) -> LinearPoint:
+    def certify(
+        self, c: float, pair: LinearPair, tol: float = math.inf, ref: LinearPoint | None = None
+    ) -> LinearPoint:
         """Certify a pair, or (1 + delta) w with its alpha, where float64 keeps rows that are on the margin inside it.
 
         Such rows have slacks of about their rounding, and C times that may exceed ``tol``. Longer by a delta of a few
         roundings, w has them outside, and hardly costs more: delta |w|^2.
         """
-        point = self.certifier.point(c, pair)
+        point = self.certifier.point(c, pair, ref)
         found = point.certificate
         if found.relative_gap <= tol or found.unattainable < WORTH_LIFTING * found.gap:
             return point
         longer = (1 + point.lift) * pair.w
-        return self.certifier.point(c, LinearPair(pair.alpha, longer, pair.w_alpha, pair.drift, pair.solver))
+        return self.certifier.point(c, LinearPair(pair.alpha, longer, pair.w_alpha, pair.drift, pair.solver), ref)
+
+    def resumed(
+        self, steps: Sequence[StepRecord], model: Callable[[int], KeptModel]
+    ) -> tuple[LinearPoint, np.ndarray | None]:
+        """Return the point of the last finished step, and the margins before it if it came from the step before.
+
+        Points that have not read all rows are made again from the last one that has.
+        """
+        last = len(steps) - 1
+        first = next((k for k in range(last, 0, -1) if steps[k].read in (None, 1.0)), 0)
+        before = model(first - 1).w() if follows(steps, first) else None
+        pairs = (self.stored(model(k), steps[k].drift) for k in range(first, last + 1))
+        point = self.certifier.point(steps[first].c, next(pairs), before=before)
+        margins = point.before
+        if margins is None and before is not None:
+            margins = self.margins_again(model(first - 1))
+        for k, pair in zip(range(first + 1, last + 1), pairs, strict=True):
+            margins, point = point.margins, self.certifier.point(steps[k].c, pair, point)
+        return point, margins
 
     def solve(self, c: float, pair: LinearPair, chosen: np.ndarray, target: float, clock: Timer) -> LinearPair:
         """Return the pair after solving to an absolute gap of ``target`` over the rows that ``chosen`` marks."""
@@ -154,12 +176,12 @@ class LinearSpace:
 
     def reading(self) -> tuple[int, int]:
         """Return the passes so far, and the nonzeros read besides."""
-        return self.certifier.passes, self.working.host.read
+        return self.certifier.passes, self.working.host.read + self.certifier.read
 
     def read_since(self, begun: tuple[int, int]) -> float:
         """Return how many times the data were read since then."""
-        read = (self.working.host.read - begun[1]) / max(1, self.data.nnz)
-        return self.certifier.passes - begun[0] + read
+        passes, read = self.reading()
+        return passes - begun[0] + (read - begun[1]) / max(1, self.data.nnz)
 
     def release(self) -> None:
         """Let go of the rows that are held."""

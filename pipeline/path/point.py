@@ -48,6 +48,16 @@ class CertifiedPoint:
         return 0.0
 
     @property
+    def read(self) -> float | None:
+        """The share of the data that was read to certify the pair; None where that is not told."""
+        return None
+
+    @property
+    def before(self) -> np.ndarray | None:
+        """The margins of the point before, where they were made together with these."""
+        return None
+
+    @property
     def unit(self) -> float:
         """The length that ``reach`` is measured in."""
         return self.reference.span.unit

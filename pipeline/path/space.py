@@ -8,7 +8,7 @@ choice of rows and the run are the same for all. ``LinearSpace`` is one such spa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -52,7 +52,10 @@ class Proof(Protocol):
 
 
 class Point(Protocol):
-    """A certified pair; ``reach`` is measured in ``unit``, and ``drift`` bounds what rounding has done to w_alpha."""
+    """A certified pair; ``reach`` is measured in ``unit``, and ``drift`` bounds what rounding has done to w_alpha.
+
+    ``read`` is the share of the data that it took, ``before`` the margins of the point before if they were made again.
+    """
 
     @property
     def c(self) -> float: ...  # noqa: D102
@@ -68,9 +71,18 @@ class Point(Protocol):
     def unit(self) -> float: ...  # noqa: D102
     @property
     def drift(self) -> float: ...  # noqa: D102
+    @property
+    def read(self) -> float | None: ...  # noqa: D102
+    @property
+    def before(self) -> np.ndarray | None: ...  # noqa: D102
     def proof(self, c: float, rule: str) -> Proof:
         """Return what ``rule`` proves about the rows at C = ``c``."""
         ...
+
+
+def follows(steps: Sequence[StepRecord], k: int) -> bool:
+    """Tell whether step k of a run started from the one before it."""
+    return k > 0 and steps[k - 1].c == steps[k].c_ref
 
 
 class Space(Protocol):
@@ -107,8 +119,18 @@ class Space(Protocol):
         """Return the pair that a step of any run makes on these rows; nothing that the run says is relied on."""
         ...
 
-    def certify(self, c: float, pair: Any, tol: float = ...) -> Any:
-        """Return a pair's point at C: one look at all rows, and another where rounding alone keeps it from ``tol``."""
+    def certify(self, c: float, pair: Any, tol: float = ..., ref: Any = None) -> Any:
+        """Return a pair's point at C: one look at all rows, and another where rounding alone keeps it from ``tol``.
+
+        ``ref`` is the point of the step before, if there is one: rows that it knows well enough need no look.
+        """
+        ...
+
+    def resumed(self, steps: Sequence[StepRecord], model: Callable[[int], KeptModel]) -> tuple[Any, np.ndarray | None]:
+        """Return the point of the last finished step, with the bits that it had, and the margins before it.
+
+        These are None unless it came from the step before.
+        """
         ...
 
     def solve(self, c: float, pair: Any, chosen: np.ndarray, target: float, clock: Timer) -> Any:

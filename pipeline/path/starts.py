@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pipeline.events import Listener, Note
 from pipeline.maths.working_set import Outlook
-from pipeline.path.space import Space
+from pipeline.path.space import Space, follows
 from pipeline.path.step import Start, Step
 from pipeline.runs.contract import StepWriter
 from pipeline.runs.directory import StepView
@@ -31,16 +31,13 @@ class Starts:
         if near is not None and (last is None or _distance(near.c, c) < _distance(last.point.c, c)):
             point = self.space.certify(float(near.c), self.space.carried(near, self.spec))
             return Start(point, None, self._outlook_from(near))
-        return None if last is None else Start(last.point, last.before, self._outlook())
+        return None if last is None else Start(last.point, last.before, self._outlook(), follows=True)
 
     def resumed(self, listen: Listener) -> Step:
-        """Return the last finished step, from its model and one pass."""
-        facts, model = self.writer.steps[-1], self.writer.model(len(self.writer.steps) - 1)
+        """Return the last finished step, from the models and few passes."""
+        facts = self.writer.steps[-1]
         listen(Note(f"continuing after step {facts.step} (C = {facts.c:.6g})"))
-        point = self.space.certify(facts.c, self.space.stored(model, facts.drift))
-        if not self._came_from_the_step_before():
-            return Step(point, None, facts)
-        return Step(point, self.space.margins_again(self.writer.model(len(self.writer.steps) - 2)), facts)
+        return Step(*self.space.resumed(self.writer.steps, self.writer.model), facts)
 
     def _outlook(self) -> Outlook:
         """Return what the last step has taught for a step from there."""
@@ -61,8 +58,7 @@ class Starts:
 
     def _came_from_the_step_before(self) -> bool:
         """Whether the last step started from the one before it."""
-        steps = self.writer.steps
-        return len(steps) > 1 and steps[-2].c == steps[-1].c_ref
+        return follows(self.writer.steps, len(self.writer.steps) - 1)
 
 
 def _distance(c: float, other: float) -> float:

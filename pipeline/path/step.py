@@ -34,11 +34,15 @@ BLAMED = 0.05  # of the gap: what float64 itself is the cause of, to be named as
 
 @dataclass(frozen=True)
 class Start:
-    """Where a step starts: a point, the margins of the point before it if there was one, and what may be expected."""
+    """Where a step starts: a point, the margins of the point before it if there was one, and what may be expected.
+
+    ``follows``: the point is that of the step before.
+    """
 
     point: Point
     before: np.ndarray | None = None
     outlook: Outlook = field(default_factory=Outlook)
+    follows: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Stepper:
             largest = max(largest, self.space.solved_for(self.state.chosen))
             solvers[pair.solver] += 1
             with clock("certify"):
-                point = self.space.certify(c, pair, tol)
+                point = self.space.certify(c, pair, tol, ref if start.follows else None)
                 outside = self._gap_outside(point)
             found = point.certificate
             if found.primal > 0:
@@ -92,7 +96,7 @@ class Stepper:
                     found_by, seconds = solvers.most_common(1)[0][0], clock.seconds()
                     error = self._surprise(point, expected)
                     facts = replace(facts, solver=found_by, seconds=seconds, theta=outlook.theta, error=error)
-                    return Step(point, ref.margins, facts)
+                    return Step(point, ref.margins if point.before is None else point.before, facts)
                 tol *= 0.3
             report(facts)
             if stall.noted(found, tol):
@@ -205,6 +209,7 @@ class Stepper:
             working_set=0,
             rounds=0,
             passes=self.space.read_since(begun),
+            read=point.read,
             primal=found.primal,
             dual=found.dual,
             relative_gap=found.relative_gap,

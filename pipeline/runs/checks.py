@@ -204,6 +204,7 @@ STEP_EXTRAS: dict[str, Check] = {
     **dict.fromkeys(("rounds", "kernel_values"), _or_none(_is_whole)),
     **dict.fromkeys(("model", "chain"), _or_none(_is_text)),
     "rules": _or_none(_are_counts_of_rules),
+    "read": _or_none(lambda x: _is_number(x) and 0 <= x <= 1),
 }  # some runs have none of these
 NEEDED = {"header": ("status",), "data": ("path", "fingerprint", "rows", "features", "bias", "labels")}
 

@@ -63,6 +63,8 @@ class StepRecord:
     """How often the step solved and certified; 0 for the closed form."""
     passes: float
     """How often the data were read, rows that were gathered counted by their nonzeros."""
+    read: float | None = None
+    """The share of the data that the last certificate read: 1 if every row; None for a kernel, and in older runs."""
     kernel_values: int | None = None
     """How many kernel values were computed, those of a memo that was lost again; None for a linear model."""
     primal: float

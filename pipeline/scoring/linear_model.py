@@ -91,7 +91,7 @@ def _shard_scores(shard: Shard, w: np.ndarray) -> Scored:
 
 
 def _scores(rows: Rows, w: np.ndarray) -> np.ndarray:
-    return csr.row_margins(rows.indptr, rows.indices, rows.values, np.ones(rows.n_rows, np.int8), w)
+    return csr.row_margins((rows.indptr, rows.indices, rows.values, np.ones(rows.n_rows, np.int8)), w)
 
 
 def trained_on(data: Dataset, run: Path, c: float, w: np.ndarray) -> LinearModel:

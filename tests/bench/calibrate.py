@@ -199,7 +199,7 @@ def of_the_engine(meter: Meter) -> Iterator[Constant]:
             times.append(time.perf_counter() - begun)
     problem = sparse_problem(20_000, 20_000)
     z, labels, w = problem.z, np.ones(problem.u.size), np.ones(problem.z.shape[1])
-    nonzero = meter.seconds(lambda: csr.row_margins(z.indptr, z.indices, z.data, labels, w)) / problem.nnz
+    nonzero = meter.seconds(lambda: csr.row_margins((z.indptr, z.indices, z.data, labels), w)) / problem.nnz
     yield Constant("engine.engine", "WORTH_SHARING", engine.WORTH_SHARING, float(np.median(times)) / nonzero)
 
 

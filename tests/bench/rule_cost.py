@@ -37,7 +37,7 @@ def problem(nonzeros: int) -> tuple[MemoryRows, MemoryPair]:
 
 
 def evaluate_bt1(rows: MemoryRows, pair: MemoryPair, w: np.ndarray, c: float) -> np.ndarray:
-    f = csr.row_margins(rows.z.indptr, rows.z.indices, rows.z.data, np.ones(rows.costs.size), w)
+    f = csr.row_margins((rows.z.indptr, rows.z.indices, rows.z.data, np.ones(rows.costs.size)), w)
     return verdicts(*ball_bounds(bt1.ball(pair.reference, c), (f,), rows.norms, rows.lengths, pair.reference.span.unit))
 
 

@@ -187,8 +187,7 @@ def test_products_of_several_have_the_bits_of_each():
     found = csr.products_of_pairs(indptr, indices, values, beside)
     labels = np.ones(200, np.int8)
     for k in range(0, 16, 2):
-        pair = csr.margins_two(
-            indptr, indices, values, labels, *(np.ascontiguousarray(beside[:, j]) for j in (k, k + 1))
-        )
+        v, w = (np.ascontiguousarray(beside[:, j]) for j in (k, k + 1))
+        pair = csr.margins_two((indptr, indices, values, labels), v, w)
         assert (found[k] == pair[0]).all()
         assert (found[k + 1] == pair[1]).all()
