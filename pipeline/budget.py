@@ -28,6 +28,9 @@ WORKER = 160_000_000  # the same of a process that makes passes only
 # Counted in the code:
 VECTORS = 11  # w and w_alpha of the last point and of this one, the signs', the fold, dcd's four, one being written
 ROW_BYTES = 112  # facts 23, two points with their pairs 64, the margins before and expected 16, one more pair 8
+# and where certificates read less than all rows (``path.asleep``):
+KNOWN_VECTORS = 8  # the base's w, w_alpha, signs and w before, D and its inverse, what is left of an estimated vector
+KNOWN_ROW_BYTES = 76  # |z_i/D| 8, the products of the base and of the next one 48, masks 4, terms of two points 16
 MASKS = 4  # of them in memory at once while the others are in scratch files: bytes, one a row
 COPIES = 2.5  # the rows, those that they are exchanged for, and half as much for what dcd adds
 COPIES_NEWTON = 5.0  # the rows, and newton's copies: scaled, by column, multiplied, in float64 whatever they are in
@@ -35,6 +38,7 @@ COPIES_NEWTON = 5.0  # the rows, and newton's copies: scaled, by column, multipl
 BATCH, BATCH_FROM_AFAR = 8_000_000, 60_000_000  # a worker's results on their way: of a million rows; with copies
 SHARE_OF_MACHINE = 0.5  # the default budget: the other half is the page cache's, which has the shards
 SHARE_FOR_ROW_ARRAYS = 0.1  # of the budget: more of them go to scratch files, and the working set gets their room
+SHARE_FOR_KNOWN = 0.25  # of what is above the least, at most: else every certificate reads every row
 SHARE_FOR_WORKERS = 0.2  # of what is left: the same share whatever the workers are, so that steps do not depend on them
 # With a kernel, counted in the code:
 KERNEL_ROW_BYTES = 300  # facts 39, two points with their pairs 150, sums under way 90, margins before and expected 16
@@ -51,13 +55,17 @@ LEAST_WORKING_SET = 16_000_000  # with less a run would read the data again and 
 
 @dataclass(frozen=True)
 class Projection:
-    """How a budget is divided, in bytes, and whether arrays by row go to scratch files."""
+    """How a budget is divided, in bytes, and whether arrays by row go to scratch files.
+
+    ``reads_less``: what certificates that read less than all rows need is part of it.
+    """
 
     budget: int
     base: int
     vectors: int
     row_arrays: int
     scratch: bool
+    reads_less: bool = False
 
     @property
     def room(self) -> int:
@@ -80,16 +88,20 @@ class Projection:
 
 
 def project(
-    n_rows: int, n_features: int, budget: int, workers: int = 1, processes: int = 0, in_process: bool = True
+    n_rows: int,
+    n_features: int,
+    budget: int,
+    workers: int = 1,
+    processes: int = 0,
+    in_process: bool = True,
+    reads_less: bool = False,
 ) -> Projection:
     """Divide a budget, or say with both numbers that the job cannot fit.
 
     ``processes`` are worker processes that count (those of a cluster do not); ``in_process`` False means that results
-    travel.
+    travel. ``reads_less`` is granted if there is room.
     """
-    scratch = ROW_BYTES * n_rows > SHARE_FOR_ROW_ARRAYS * budget
-    rows = (MASKS if scratch else ROW_BYTES) * n_rows
-    found = Projection(budget, BASE, VECTORS * 8 * n_features, rows, scratch)
+    found = _divided(n_rows, n_features, budget, 0, 0)
     working = WORKER * processes + (BATCH if in_process else BATCH_FROM_AFAR) * workers
     rest = max(working / SHARE_FOR_WORKERS, LEAST_WORKING_SET / (1 - SHARE_FOR_WORKERS))
     least = found.base + found.vectors + found.row_arrays + int(rest)
@@ -99,7 +111,15 @@ def project(
             f"{n_rows:,} rows and {n_features:,} features need at least {least / 1e6:,.0f} MB{whom}, "
             f"but the budget is {budget / 1e6:,.0f} MB; raise --memory{' or use threads' if processes else ''}"
         )
-    return found
+    more = _divided(n_rows, n_features, budget, KNOWN_VECTORS, KNOWN_ROW_BYTES)
+    return more if reads_less and found.room - more.room <= SHARE_FOR_KNOWN * (budget - least) else found
+
+
+def _divided(n_rows: int, n_features: int, budget: int, more_vectors: int, more_row_bytes: int) -> Projection:
+    row_bytes = ROW_BYTES + more_row_bytes
+    scratch = row_bytes * n_rows > SHARE_FOR_ROW_ARRAYS * budget
+    rows, vectors = (MASKS if scratch else row_bytes) * n_rows, (VECTORS + more_vectors) * 8 * n_features
+    return Projection(budget, BASE, vectors, rows, scratch, reads_less=more_vectors > 0)
 
 
 @dataclass(frozen=True)

@@ -84,11 +84,10 @@ def certified_pair(
     return CertifiedPair(c, sums, Span.of([w, w_alpha], [0.0, drift], unit), (1.0, 0.0), (0.0, 1.0), found)
 
 
-def _from_the_dual(
-    c: float, sums: Sums, w: np.ndarray, w_alpha: np.ndarray, drift: float
-) -> tuple[Sums, Fraction]:
+def _from_the_dual(c: float, sums: Sums, w: np.ndarray, w_alpha: np.ndarray, drift: float) -> tuple[Sums, Fraction]:
     """Return the sums with a hinge from the gap's identity, and an upper bound of |sum alpha_i z_i|^2."""
-    sizes = [root(square_between(x)[1]) * (1 + 1e-12) for x in (w, w_alpha)]
-    product = inner(w, w_alpha, sizes[0] * sizes[1])
+    dual_square = square_between(w_alpha)[1]
+    sizes = [root(each) * (1 + 1e-12) for each in (square_between(w)[1], dual_square)]
     error = sizes[0] * (drift + dot_error(w.size) * sizes[1]) * (1 + 1e-12)
-    return hinge_by_gap(c, sums, product, error), Fraction((sizes[1] + drift) * (1 + 1e-12)) ** 2
+    more = Fraction(drift * (2 * sizes[1] + drift) * (1 + 1e-12))
+    return hinge_by_gap(c, sums, inner(w, w_alpha, sizes[0] * sizes[1]), error), dual_square + more

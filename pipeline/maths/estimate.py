@@ -20,12 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.jit import kernel
+from pipeline.jit import inline, kernel
 from pipeline.maths.rounding import UNIT, compensated_dot, gamma
 
 SAFE = 1 + 1e-12  # more than the rounding of norms and of a few operations
 LEAST_SQUARE = 1e-250  # below it squares of entries may have vanished
-LEAST_SHARE = 1e-10  # of the largest squared length among known vectors: directions that are shorter are not used
+RIDGE = 1e-12  # of the vectors' squared lengths: a few thousand roundings
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,50 @@ class Estimate:
             total += a * product
         return total
 
-    def width(self, norms: np.ndarray, weighted_norms: np.ndarray | None, lengths: np.ndarray) -> np.ndarray:
-        """Bound how far ``products`` are off for rows of these norms, |z_i/D| and numbers of nonzeros."""
-        far = norms * self.apart
-        if weighted_norms is not None:
-            far = np.fmin(far, weighted_norms * self.weighted)
-        rounding = gamma(lengths + (len(self.coefficients) + 4)) * norms * self.size
-        return (far + rounding) * SAFE
+    @property
+    def shape(self) -> tuple[float, ...]:
+        """What kernels need to know: |e|, |D e|, what rounding is measured by, |v|, and terms beside a row's own."""
+        return self.apart, self.weighted, self.size, self.norm, len(self.coefficients) + 4.0
 
-    def terms(self, width: np.ndarray, norms: np.ndarray) -> np.ndarray:
-        """Return k such that k u |z_i| |v| is at least ``width``: of how many terms a product is that is off as far."""
-        scale = UNIT * norms * self.norm
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = width / scale * SAFE
-        return np.where(scale > 0.0, found, np.where(width > 0.0, np.inf, 0.0))
+
+@inline
+def _width(norm, weighted_norm, length, shape):  # type: ignore[no-untyped-def]
+    """Bound how far a row's product is off: by e, and by rounding."""
+    far, other = norm * shape[0], weighted_norm * shape[1]
+    if other < far:  # noqa: PLR1730 - a nan changes nothing
+        far = other
+    return (far + (length + shape[4] + 2) * (UNIT * (1 + 2**-20)) * norm * shape[2]) * SAFE
+
+
+@kernel
+def find_asleep(f, alpha, u, about, read, shapes, asleep):  # type: ignore[no-untyped-def]
+    """Write which rows, with estimates f, are where they belong for certain; rows left out (u = 0) never are.
+
+    ``about`` are the rows' norms, |z_i/D| and numbers of nonzeros; ``shapes`` those of an estimate for all rows, and of
+    one for rows that ``read`` marks.
+    """
+    norms, weighted, lengths = about
+    far, near = shapes
+    for i in range(f.size):
+        width = _width(norms[i], weighted[i], lengths[i], near[0] if read[i] else far[0])
+        width += 8 * UNIT * (1.0 + abs(f[i]))
+        above, below = f[i] - width >= 1.0, f[i] + width <= 1.0
+        asleep[i] = u[i] > 0.0 and ((above and alpha[i] == 0.0) or (below and alpha[i] == u[i]))
+
+
+@kernel
+def terms_of_rows(about, awake, read, shapes, count, terms):  # type: ignore[no-untyped-def]
+    """Write of how many terms a product is that is as inexact as a row's with any of the first ``count`` vectors."""
+    norms, weighted, lengths = about
+    for i in range(terms.size):
+        terms[i] = lengths[i]
+        if awake[i] or norms[i] == 0.0:
+            continue
+        shape = shapes[1] if read[i] else shapes[0]
+        for k in range(count):
+            scale = UNIT * norms[i] * shape[k, 3]
+            width = _width(norms[i], weighted[i], lengths[i], shape[k])
+            terms[i] = max(terms[i], width / scale * SAFE if scale > 0.0 else math.inf)
 
 
 @dataclass(frozen=True)
@@ -131,12 +161,15 @@ def norms_of(x: np.ndarray, weights: np.ndarray | None) -> tuple[float, float]:
 
 
 def _least_squares(gram: np.ndarray, right: np.ndarray) -> tuple[float, ...]:
-    """Return coefficients, as good as they can be told; zeros where numbers are beyond the range."""
+    """Return coefficients, as good as they can be told; zeros where numbers are beyond the range.
+
+    Vectors of length 1 with a little more of themselves each are never dependent.
+    """
     scale = np.sqrt(np.diag(gram))
-    if not (np.isfinite(gram).all() and np.isfinite(right).all() and (scale > 0.0).any()):
+    if not (np.isfinite(gram).all() and np.isfinite(right).all()):
         return (0.0,) * right.size
     scale[scale == 0.0] = 1.0
-    found = np.linalg.lstsq(gram / scale / scale[:, None], right / scale, rcond=LEAST_SHARE)[0] / scale
+    found = np.linalg.solve(gram / scale / scale[:, None] + RIDGE * np.eye(right.size), right / scale) / scale
     return tuple(float(a) for a in found) if np.isfinite(found).all() else (0.0,) * right.size
 
 

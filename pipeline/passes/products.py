@@ -95,7 +95,7 @@ def _completed(
     """Add what is missing to the products of all rows, or of some, with the first vectors: two at a time."""
     matrix = rows.indptr, rows.indices, rows.values, rows.labels
     while len(found) + 1 < len(vectors):
-        found = *found, *csr.margins_two(matrix, *vectors[len(found) : len(found) + 2], some)
+        found = *found, *csr.margins_two(matrix, vectors[len(found)], vectors[len(found) + 1], some)
     if len(found) < len(vectors):
         found = *found, csr.row_margins(matrix, vectors[-1], some)
     if math.isnan(w_norm):

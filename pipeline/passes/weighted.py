@@ -6,6 +6,7 @@ import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.engine.engine import Engine
+from pipeline.jit import alike
 from pipeline.maths import csr
 from pipeline.maths.estimate import LEAST_SQUARE, feature_weights
 from pipeline.maths.rounding import gamma
@@ -20,7 +21,7 @@ def sampled_weights(data: Dataset) -> tuple[np.ndarray, int]:
     each = -(-SAMPLED_ROWS // len(data.shards))
     for shard in data.shards:
         some = shard.load().part(0, min(each, shard.n_rows))
-        csr.add_squares(*csr.alike(some.indices, some.values), squares)
+        csr.add_squares(*alike(some.indices, some.values), squares)
         rows, read = rows + some.n_rows, read + some.nnz
     return feature_weights(squares, rows), read
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from pipeline.maths.estimate import Estimate, Known
-from pipeline.maths.rounding import UNIT
+from pipeline.maths.estimate import Estimate, Known, find_asleep, terms_of_rows
 from pipeline.working.state import RowState
 
 # Plain choices, replayed on finished paths of five data sets (0.5 to 0.9, and 0.7 to 3: within 5 % of each other):
@@ -34,7 +34,7 @@ MOST_SINCE = 1.0  # reads of the data since all rows were read: then they are ag
 
 @dataclass(frozen=True)
 class Look:
-    """What a point knows of the rows: ``base`` of all, ``own`` (base, and the point's vectors) of those it has ``read``.
+    """What a point knows of the rows: ``base`` of all, ``own`` (base, and its own vectors) of those it has ``read``.
 
     ``read`` None: it has read all rows, and own is base. ``since`` counts reads of the data since that was so, of which
     the point's own are ``share``.
@@ -71,11 +71,20 @@ class Doubt:
         for v in vectors:
             dots = look.own.dots(v)
             far.append(look.own.estimate(v, dots, weights, first))
-            if look.read is not None:
-                near.append(look.own.estimate(v, dots, weights, len(dots)))
+            near.append(far[-1] if look.read is None else look.own.estimate(v, dots, weights, len(dots)))
         if not all(math.isfinite(each.apart + each.norm + each.size) for each in (*far, *near)):
             return None
         return cls(state, weighted, tuple(far), tuple(near), look.read, np.zeros(state.n_rows, np.bool_))
+
+    @cached_property
+    def _shapes(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([each.shape for each in self.far]), np.array([each.shape for each in self.near])
+
+    def _about(self, part: slice) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        """Return norms, weighted norms and lengths of some rows, and which of them were read by the point before."""
+        rows = self.state
+        read = np.zeros(rows.norms[part].size, np.bool_) if self.read is None else self.read[part]
+        return (rows.norms[part], self.weighted[part], rows.lengths[part]), read
 
     def products(self, k: int, part: slice, look: Look) -> np.ndarray:
         """Return some rows' products with the k-th vector, as they are estimated."""
@@ -84,26 +93,27 @@ class Doubt:
             return found
         return np.where(self.read[part], self.near[k].products([p[part] for p in look.own.products]), found)
 
-    def width(self, k: int, part: slice) -> np.ndarray:
-        """Bound how far these are off."""
-        rows = self.state
-        about = rows.norms[part], self.weighted[part], rows.lengths[part]
-        found = self.far[k].width(*about)
-        return found if self.read is None else np.where(self.read[part], self.near[k].width(*about), found)
-
     def asleep(self, f: np.ndarray, alpha: np.ndarray, u: np.ndarray, part: slice) -> np.ndarray:
         """Tell which of some rows, with estimates f, are where they belong for certain; rows left out never are."""
-        width = self.width(0, part) + 8 * UNIT * (1.0 + np.abs(f))
-        return (((f - width >= 1.0) & (alpha == 0.0)) | ((f + width <= 1.0) & (alpha == u))) & (u > 0.0)
+        (about, read), found = self._about(part), np.empty(f.size, np.bool_)
+        find_asleep(f, alpha, u, about, read, self._shapes, found)
+        return found
 
-    def terms(self, part: slice, first: int | None = None) -> np.ndarray:
-        """Return of how many terms a product is that is as inexact as some rows' with the ``first`` so many vectors."""
-        rows, most = self.state, None
-        for k, estimate in enumerate(self.far[:first]):
-            terms = estimate.terms(self.width(k, part), rows.norms[part])
-            most = terms if most is None else np.maximum(most, terms)
-        assert most is not None
-        return np.where(self.awake[part], rows.lengths[part], most)
+    def terms(self, part: slice) -> np.ndarray:
+        """Return of how many terms a product is that is as inexact as some rows' with any of the vectors."""
+        return self._terms[part]
+
+    @cached_property
+    def _terms(self) -> np.ndarray:
+        found = self.state.empty()
+        for part in self.state.chunks():
+            self.write_terms(part, len(self.far), found[part])
+        return found
+
+    def write_terms(self, part: slice, first: int, found: np.ndarray) -> None:
+        """Write the same for the ``first`` so many vectors."""
+        about, read = self._about(part)
+        terms_of_rows(about, self.awake[part], read, self._shapes, first, found)
 
     def waking(self, awake: np.ndarray) -> Doubt:
         """Return the same for a point that has read some rows."""

@@ -40,7 +40,7 @@ MOST_DRIFT = 0.02  # of tol: what the drift of w_alpha may add to a gap that res
 
 @dataclass(frozen=True)
 class LinearPoint(CertifiedPoint):
-    """A point whose w is a vector; ``look`` is what it knows of the rows, ``doubt`` how well where not all were read."""
+    """A point whose w is a vector; ``look`` is what it knows of the rows, ``doubt`` how well if it has not read all."""
 
     pair: LinearPair
     look: Look
@@ -186,8 +186,9 @@ class Certifier:
         """Add up what all rows contribute: those that were not read by the worst margin that they may have."""
         rows, sums = self.state, NO_ROWS
         for part in rows.chunks():
-            here = near.within(part.start, part.stop)
-            about = alpha[part], rows.costs[part], rows.norms[part], doubt.terms(part, 1)
+            here, terms = near.within(part.start, part.stop), np.empty(part.stop - part.start)
+            doubt.write_terms(part, 1, terms)
+            about = alpha[part], rows.costs[part], rows.norms[part], terms
             sums += sums_of(c, f[part], *about, w_norm, here, ~doubt.awake[part])
         return replace(sums, rows=rows.trained)
 

@@ -145,9 +145,7 @@ class KernelSpace:
         follow_costs(step, self.state, alpha, float(step.c))
         return KernelPair(alpha)
 
-    def certify(
-        self, c: float, pair: KernelPair, tol: float = math.inf, ref: KernelPoint | None = None
-    ) -> KernelPoint:
+    def certify(self, c: float, pair: KernelPair, tol: float = math.inf, ref: KernelPoint | None = None) -> KernelPoint:
         """Certify a pair: by waking few rows as long as it does not reach ``tol``, if that is possible."""
         del ref  # the pair knows what is near
         if self.lazy is not None:

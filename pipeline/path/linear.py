@@ -42,7 +42,7 @@ class LinearSpace:
         solver_named(spec.solver).check_costs(state.costs)
         self.engine, self.data, self.state = engine, data, state
         self.working = WorkingRows(self._host(), state, budget.working_set)
-        self.certifier = Certifier(engine, data, self.working, spec.rule, spec.tol if spec.reads_less else None)
+        self.certifier = Certifier(engine, data, self.working, spec.rule, spec.tol if budget.reads_less else None)
         self.solver = RowSolver(self.working, Method(spec.solver, spec.shrink, budget))
         self._cost_sum: np.ndarray | None = None
 
@@ -104,9 +104,7 @@ class LinearSpace:
         """Return the pair that a step of any run makes on these rows."""
         return carried_pair(self.engine, self.data, self.state, step, spec)
 
-    def certify(
-        self, c: float, pair: LinearPair, tol: float = math.inf, ref: LinearPoint | None = None
-    ) -> LinearPoint:
+    def certify(self, c: float, pair: LinearPair, tol: float = math.inf, ref: LinearPoint | None = None) -> LinearPoint:
         """Certify a pair, or (1 + delta) w with its alpha, where float64 keeps rows that are on the margin inside it.
 
         Such rows have slacks of about their rounding, and C times that may exceed ``tol``. Longer by a delta of a few

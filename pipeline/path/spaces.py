@@ -27,9 +27,10 @@ def projected(engine: Engine, data: Dataset, spec: PathSpec, part: int | None = 
         return project_kernel(data.n_rows, data.n_features, largest, memory, where.workers, beside)
     if part is None:
         processes = where.workers if where.name == "processes" else 0
-        projection = project(data.n_rows, data.n_features, memory, where.workers, processes, where.in_process)
+        size = data.n_rows, data.n_features, memory, where.workers, processes, where.in_process
+        projection = project(*size, reads_less=spec.reads_less)
     else:
-        projection = project(data.n_rows, data.n_features, memory)
+        projection = project(data.n_rows, data.n_features, memory, reads_less=spec.reads_less)
     if engine.pinned is not None:
         engine.pinned.reserve(projection.on_worker(entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows))
     return projection
