@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
@@ -91,15 +90,17 @@ class Certifier:
         used = ((state.costs[p], state.costs[p] > 0.0) for p in state.chunks())
         self.least_cost = min(float(costs.min(initial=np.inf, where=some)) for costs, some in used)
         self.passes = self.read = 0
+        self._scaled: tuple[np.ndarray, np.ndarray] | None = None
 
-    @cached_property
-    def scale(self) -> tuple[np.ndarray, np.ndarray]:
-        """D, and |z_i/D| of all rows: a look at some rows, and a pass."""
-        weights, read = sampled_weights(self.data)
-        found = self.state.empty()
-        weighted_norms(self.engine, self.data, weights, found)
-        self.passes, self.read = self.passes + 1, self.read + read
-        return weights, found
+    def _scale(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return D, and |z_i/D| of all rows: the first time a look at some rows, and a pass."""
+        if self._scaled is None:
+            weights, read = sampled_weights(self.data)
+            found = self.state.empty()
+            weighted_norms(self.engine, self.data, weights, found)
+            self.passes, self.read = self.passes + 1, self.read + read
+            self._scaled = weights, found
+        return self._scaled
 
     def point(
         self, c: float, pair: LinearPair, ref: LinearPoint | None = None, before: np.ndarray | None = None
@@ -144,7 +145,7 @@ class Certifier:
         self.passes += 1
         look = NOTHING
         if self.tol is not None:
-            known = _known(Known(), multiplied, out, self.scale[0])
+            known = _known(Known(), multiplied, out, self._scale()[0])
             look = Look(known, known)
         return out[: len(vectors)], replace(sums, rows=rows.trained), look, None
 
@@ -156,7 +157,7 @@ class Certifier:
         worth = min(1.0, c / ref.c) * ref.certificate.primal
         if look.since >= MOST_SINCE or not w_norm * pair.drift <= MOST_DRIFT * (self.tol or 0.0) * worth:
             return None
-        weights, weighted = self.scale
+        weights, weighted = self._scale()
         doubt = Doubt.of(rows, vectors, look, weights, weighted)
         if doubt is None:
             return None
