@@ -4,7 +4,9 @@ Small problems of whole numbers, times a power of two from 1e-160 to 1e160, at C
 kind: optimal but for rounding, nearly optimal, rough, w apart from w_alpha or of any size, nothing at all; at C itself,
 a little below it, or hundreds of magnitudes below. Scaling by 2^k is exact in float64 and in the optimum
 (w by 2^-k, C and alpha by 4^-k, margins not at all), so that one exact solution of whole numbers judges them all. Every
-hundredth problem goes through ``fit_path``, as users go. Prints what was tried and what was wrong, with its seed.
+hundredth problem goes through ``fit_path``, as users go, and every tenth has its certificates made from a few of its
+rows only, chosen at random: the others are known by products with other vectors. Prints what was tried and what was
+wrong, with its seed.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import os
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -22,9 +26,21 @@ from pathlib import Path
 import numpy as np
 
 import pipeline
+from pipeline.data.dataset import Dataset
+from pipeline.data.in_memory import in_memory
+from pipeline.data.reading.labels import LabelMap
+from pipeline.engine.engine import Engine
 from pipeline.errors import SieveError
+from pipeline.maths.ball import drift_of_sum
 from pipeline.maths.rounding import nearest
-from pipeline.maths.verdicts import KEEP, UPPER, ZERO
+from pipeline.maths.verdicts import KEEP, UPPER, ZERO, verdicts
+from pipeline.path import certify
+from pipeline.path.asleep import Doubt
+from pipeline.path.certify import Certifier
+from pipeline.working.host import LocalHost
+from pipeline.working.rows import WorkingRows
+from pipeline.working.solver import LinearPair
+from pipeline.working.state import RowState
 from tests.exact_oracle import descend, dot, optimum
 from tests.in_memory.problem import combination
 from tests.in_memory.screening import MemoryRows, refer, screen
@@ -33,7 +49,7 @@ LEAST_C, MOST_C = 1e-200, 1e200
 SCALES = (-531, 531)  # 2^-531 is 1.4e-160, 2^531 is 7e159
 LARGEST_READ = 1e150  # what svmsieve takes as a row's norm
 REFERENCES = ("exact", "near", "rough", "apart", "wild", "nothing")
-DOOR = 100  # every so many problems
+DOOR, ASLEEP = 100, 10  # every so many problems
 
 
 @dataclass(frozen=True)
@@ -178,6 +194,64 @@ def through_the_door(seed: int, number: int, judge: Judge, folder: Path) -> None
         judge.certificate((step.primal, step.dual, step.relative_gap), exact_gap(at, step.c, step.w, step.alpha), what)
 
 
+def asleep(seed: int, number: int, judge: Judge) -> None:
+    """Certify three pairs one after the other, the last two from what is known of rows that are not read."""
+    rng = np.random.default_rng([seed, number])
+    problem = make(rng)
+    if np.ldexp(2000.0, problem.k) > LARGEST_READ or np.ldexp(1.0, problem.k) < 1 / LARGEST_READ:
+        return
+    w, best = optimum(problem.z.tolist(), problem.boxes())
+    margins = [Fraction(dot(w, row)) for row in problem.z.tolist()]
+    labels = LabelMap(("-1",), ("1",))
+    data = in_memory(problem.rows, np.ones(len(margins), np.int64), labels, problem.costs)
+    with Engine("inline") as engine:
+        try:
+            state = facts_of(data)
+            working = WorkingRows(LocalHost(engine, data, state.wide, state.lengths), state, 2**40)
+            certifier = Certifier(engine, data, working, "it", tol=0.5)
+            point = None
+            for ratio in sorted(rng.choice([1.0, 0.999, 0.9, 0.5], 3)):
+                c, kind = max(problem.c * ratio, LEAST_C), str(rng.choice(REFERENCES))
+                what = f"--seed {seed} --only {number} (asleep, {kind}, k = {problem.k}, C = {c!r} of {problem.c!r})"
+                start, alpha = reference(problem, best, c, kind, rng)
+                w_alpha = combination(problem.rows, alpha)
+                drift = drift_of_sum(float(alpha @ state.norms), len(margins) + 2)
+                at_once = kind not in ("apart", "wild")
+                pair = LinearPair(alpha, w_alpha if at_once else start, w_alpha, drift)
+                with sleeping(rng.random(len(margins)) < rng.random()):
+                    point = certifier.point(c, pair, point)
+                found = point.certificate
+                judge.tried["not read"] += 0 if point.look.read is None else int(np.count_nonzero(~point.look.read))
+                said = found.primal, found.dual, found.relative_gap
+                judge.certificate(said, exact_gap(problem, c, pair.w, alpha), what)
+                for rule in ("bt1", "bt2", "it"):
+                    bounds = point.proof(problem.c, rule).bounds(slice(0, len(margins)))
+                    judge.verdicts(verdicts(*bounds), margins, f"{what} {rule}")
+        except SieveError:
+            judge.tried["refused"] += 1
+
+
+@contextmanager
+def sleeping(asleep: np.ndarray) -> Iterator[None]:
+    """Have certificates read all rows but these, however little is known of them and however much that is."""
+    usual = certify.MOST_READ, certify.MOST_SINCE, certify.MOST_DRIFT, Doubt.asleep
+    certify.MOST_READ, certify.MOST_SINCE, certify.MOST_DRIFT = math.inf, math.inf, math.inf
+    Doubt.asleep = lambda self, f, alpha, u, part: asleep[part].copy()  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        certify.MOST_READ, certify.MOST_SINCE, certify.MOST_DRIFT, Doubt.asleep = usual  # type: ignore[method-assign]
+
+
+def facts_of(data: Dataset) -> RowState:
+    """Return what is known of every row; rows of one class are fine here."""
+    state = RowState(data.n_rows, None)
+    rows = data.shards[0].load()
+    state.norms[:], state.costs[:], state.labels[:] = rows.norms, rows.costs, rows.labels
+    state.lengths[:], state.wide = np.diff(rows.indptr), rows.values.dtype == np.float64
+    return state
+
+
 def main() -> int:
     """Run, print, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.exactness")
@@ -191,6 +265,8 @@ def main() -> int:
         os.environ["SVMSIEVE_CACHE"] = str(Path(folder) / "cache")
         for number in numbers:
             one(options.seed, number, judge)
+            if number % ASLEEP == 0 or options.only is not None:
+                asleep(options.seed, number, judge)
             if number % DOOR == 0 or options.only is not None:
                 through_the_door(options.seed, number, judge, Path(folder))
     for line in judge.wrong[:20]:

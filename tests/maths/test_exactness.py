@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pipeline.maths import ball, certificate
+from pipeline.maths import ball, certificate, estimate
 from pipeline.maths.rules import bt1
 from tests.exact_oracle import dot, optimum
-from tests.exactness import Judge, one, through_the_door
+from tests.exactness import Judge, asleep, one, through_the_door
 from tests.in_memory.screening import MemoryRows, refer
 from tests.oracle import solve
 
@@ -29,6 +29,31 @@ def test_a_few_hundred_problems(tmp_path):
     assert judge.tried["decided"] > 500
     assert judge.tried["certificates"] > 250
     assert judge.tried["runs"] >= 1
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_certificates_that_read_any_few_rows():
+    judge = Judge()
+    for number in range(120):
+        asleep(1, number, judge)
+    assert not judge.wrong
+    assert judge.tried["not read"] > 150
+    assert judge.tried["decided"] > 300
+
+
+def nearer(found):
+    return replace(found, apart=0.3 * found.apart, weighted=0.3 * found.weighted)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_it_finds_rows_that_are_known_too_well(monkeypatch):
+    """A third of what they may be off; and nothing of what is lost by a sum over many rows."""
+    usual = estimate.Known.estimate
+    monkeypatch.setattr(estimate.Known, "estimate", lambda *about: nearer(usual(*about)))
+    judge = Judge()
+    for number in range(60):
+        asleep(1, number, judge)
+    assert judge.wrong
 
 
 def test_it_would_find_a_wrong_verdict_and_a_wrong_certificate():
