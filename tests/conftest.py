@@ -136,11 +136,14 @@ def shared_cluster(tmp_path_factory, nursery):
 
 @pytest.fixture(scope="module")
 def running(shared_cluster):
-    """The shared cluster, known to Dask here as long as a module runs; a test says how many workers it is to have."""
+    """The shared cluster, known to Dask here as long as a module runs; a test says how many workers it is to have, and
+    afterwards it has none: idle ones cost more than a fork does.
+    """
     from tests.clusters import known  # noqa: PLC0415
 
     with known(shared_cluster) as cluster:
         yield cluster
+    shared_cluster.have_workers(0)
 
 
 @pytest.fixture(scope="module")
