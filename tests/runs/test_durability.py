@@ -33,6 +33,7 @@ from pipeline.runs.model_file import StoredModel
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.working.rows import WorkingRows
 from pipeline.working.state import RowState
+from tests.disk import not_waited_for
 from tests.forked import LIMIT, Server, one_line, run_command
 from tests.formats import Table
 from tests.trained import command, shards_of, sparse_rows
@@ -319,6 +320,7 @@ def run_to_line(number: int, code: tuple[str, ...], ending: str, errors: str, ar
             raise KeyboardInterrupt
         return trace
 
+    not_waited_for()
     threading.settrace(trace)  # folds are trained in threads
     sys.settrace(trace)
     run_command(errors, None, arguments)
