@@ -22,22 +22,30 @@ settings.load_profile("svmsieve")
 DEVELOPMENT_DATA = Path(os.environ.get("SVMSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
-# The files that take longest, so that no worker is left with one at the end. The first compiles the kernels; the second
-# needs none of them, and mostly waits meanwhile: two workers that began with the same kernels would compile them twice.
+# The files that take longest, so that no worker is left with one at the end. The first compiles the kernels; the three
+# after it wait, or compile elsewhere: two workers that began with the same kernels would compile them twice.
 LONG = (
     "runs/test_durability.py",
     "engine/test_silence.py",
+    "deploy/test_replay.py",
+    "test_jit.py",
     "engine/test_cluster.py",
     "path/test_path.py",
     "test_readme.py",
     "test_examples.py",
     "path/test_cluster.py",
     "path/test_memory.py",
+    "path/test_kernel.py",
     "deploy/test_commands.py",
     "working/test_solve_on.py",
     "engine/test_engine.py",
     "data/test_durability.py",
+    "path/test_tune.py",
+    "report/test_pages.py",
+    "data/test_memory.py",
     "path/test_reference.py",
+    "nightly/test_killed.py",
+    "data/test_compact.py",
     "passes/test_passes.py",
     "maths/test_safety.py",
     "data/test_roundtrip.py",
