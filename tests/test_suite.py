@@ -23,7 +23,8 @@ def test_the_long_files_are_there():
 
 
 def test_who_is_started_keeps_the_bytecode_of_what_it_compiles():
-    said = subprocess.run([sys.executable, "-c", "import sys; print(sys.dont_write_bytecode)"], capture_output=True)
+    code = "import sys; print(sys.dont_write_bytecode)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert (said.stdout, sys.dont_write_bytecode) == (b"False\n", False)
 
 
