@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+import sys
 from itertools import count
 from pathlib import Path
 
@@ -21,22 +22,30 @@ settings.load_profile("svmsieve")
 DEVELOPMENT_DATA = Path(os.environ.get("SVMSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
-# The files that take longest, so that no worker is left with one at the end. The first compiles the kernels; the second
-# needs none of them, and mostly waits meanwhile: two workers that began with the same kernels would compile them twice.
+# The files that take longest, so that no worker is left with one at the end. The first compiles the kernels; the three
+# after it wait, or compile elsewhere: two workers that began with the same kernels would compile them twice.
 LONG = (
     "runs/test_durability.py",
     "engine/test_silence.py",
+    "deploy/test_replay.py",
+    "test_jit.py",
     "engine/test_cluster.py",
     "path/test_path.py",
     "test_readme.py",
     "test_examples.py",
     "path/test_cluster.py",
     "path/test_memory.py",
+    "path/test_kernel.py",
     "deploy/test_commands.py",
     "working/test_solve_on.py",
     "engine/test_engine.py",
     "data/test_durability.py",
+    "path/test_tune.py",
+    "report/test_pages.py",
+    "data/test_memory.py",
     "path/test_reference.py",
+    "nightly/test_killed.py",
+    "data/test_compact.py",
     "passes/test_passes.py",
     "maths/test_safety.py",
     "data/test_roundtrip.py",
@@ -48,6 +57,13 @@ def pytest_configure():
     """Listen to interrupts, and let whoever is started do so: the background job of a shell ignores them at first."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    keep_bytecode()
+
+
+def keep_bytecode():
+    """Have modules compiled once, not by every process: tests start hundreds, and each would take 0.4 s for ours."""
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(items):
@@ -128,11 +144,14 @@ def shared_cluster(tmp_path_factory, nursery):
 
 @pytest.fixture(scope="module")
 def running(shared_cluster):
-    """The shared cluster, known to Dask here as long as a module runs; a test says how many workers it is to have."""
+    """The shared cluster, known to Dask here as long as a module runs; a test says how many workers it is to have, and
+    afterwards it has none: idle ones cost more than a fork does.
+    """
     from tests.clusters import known  # noqa: PLC0415
 
     with known(shared_cluster) as cluster:
         yield cluster
+    shared_cluster.have_workers(0)
 
 
 @pytest.fixture(scope="module")

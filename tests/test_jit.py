@@ -161,9 +161,10 @@ def test_who_stopped_listening_hears_no_more():
 def test_a_first_use_says_that_it_compiles_and_the_second_does_not(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": os.pathsep.join(sys.path)}
     code = "from pipeline.cli import main; main()"
+    few = ("--grid", "0.001", "--tol", "1e-2", "--rule", "none", "--solver", "liblinear")  # kernels, and more than 1 s
 
     def said(*words):
-        command = [sys.executable, "-c", code, "path", "breast_cancer", "--grid", "0.01,1", "--out", *words]
+        command = [sys.executable, "-c", code, "path", "breast_cancer", *few, "--out", *words]
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
         return [line for line in done.stderr.splitlines() if line.startswith("compiling")]
 

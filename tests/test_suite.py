@@ -1,9 +1,11 @@
-"""What the tests stand on: their order, the nursery of clusters, a disk that is not waited for."""
+"""What the tests stand on: their order, bytecode, the nursery of clusters, a disk that is not waited for."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -18,6 +20,12 @@ HERE = Path(__file__).parent
 
 def test_the_long_files_are_there():
     assert [name for name in LONG if not (HERE / name).is_file()] == []
+
+
+def test_who_is_started_keeps_the_bytecode_of_what_it_compiles():
+    code = "import sys; print(sys.dont_write_bytecode)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert (said.stdout, sys.dont_write_bytecode) == (b"False\n", False)
 
 
 def test_a_nursery_says_how_its_processes_ended_and_takes_the_others_with_it(tmp_path):

@@ -163,8 +163,7 @@ class StoredModel:
 
     def __getitem__(self, key: str) -> np.ndarray:
         with self._opened() as archive:
-            found = np.concatenate([np.empty(0, _kind(key)), *_pieces(archive, key)])
-        return found.reshape(()) if key in SCALARS else found
+            return _array(archive, key)
 
     def is_there(self) -> bool:
         """Whether there is a file at all."""
@@ -178,9 +177,12 @@ class StoredModel:
             for name, size in VECTORS.items():
                 for _ in self._entries(name, sizes[size]):
                     pass
-            return all(self[name] is not None for name in ("c", "zero_bits", "upper_bits"))
+            with self._opened() as archive:
+                for name in ("c", "zero_bits", "upper_bits"):
+                    _array(archive, name)
         except RunError:
             return False
+        return True
 
     def digest(self) -> str:
         """Return a hash of the file: the same for the same model, whatever run it is in."""
@@ -217,10 +219,10 @@ class StoredModel:
 
     def _sizes(self) -> dict[str, int]:
         """Return the numbers of rows and features; there are bits for as many rows, and no others were expected."""
-        sizes = {name: int(self[name]) for name in ("n_rows", "n_features")}
         with self._opened() as archive:
-            if self.stated_c is not None and self.c != self.stated_c:
-                raise ValueError(f"it is for C = {self.c:g}, not for {self.stated_c:g}")
+            sizes = {name: int(_array(archive, name)) for name in ("n_rows", "n_features")}
+            if self.stated_c is not None and (c := float(_array(archive, "c"))) != self.stated_c:
+                raise ValueError(f"it is for C = {c:g}, not for {self.stated_c:g}")
             for name in ("zero_bits", "upper_bits"):
                 if _length(archive, name) != -(-sizes["n_rows"] // 8):
                     raise ValueError(f"{name} are not those of {sizes['n_rows']} rows")
@@ -231,7 +233,7 @@ class StoredModel:
 
     def _has(self, name: str) -> bool:
         with self._opened() as archive:
-            return f"{name}_index.npy" in archive.namelist()
+            return _holds(archive, name)
 
     def _dense(self, name: str, out: np.ndarray | None = None) -> np.ndarray:
         count = self._sizes()[VECTORS[name]]
@@ -243,18 +245,19 @@ class StoredModel:
 
     def _entries(self, name: str, count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the nonzero entries of a vector, a chunk at a time; of a vector that is not there, none."""
-        if name not in OPTIONAL or self._has(name):
-            with self._opened() as archive:
-                last = -1
-                for index, value in zip(*(_pieces(archive, f"{name}_{kind}") for kind in PARTS), strict=True):
-                    if index.size != value.size:
-                        raise ValueError(f"{name} has not as many indices as values")
-                    if index[0] <= last or index[-1] >= count or (index[1:] <= index[:-1]).any():
-                        raise ValueError(f"the indices of {name} do not ascend from 0 to at most {count - 1}")
-                    if not np.isfinite(value).all():
-                        raise ValueError(f"{name} has values that are not finite")
-                    yield index, value
-                    last = int(index[-1])
+        with self._opened() as archive:
+            if name in OPTIONAL and not _holds(archive, name):
+                return
+            last = -1
+            for index, value in zip(*(_pieces(archive, f"{name}_{kind}") for kind in PARTS), strict=True):
+                if index.size != value.size:
+                    raise ValueError(f"{name} has not as many indices as values")
+                if index[0] <= last or index[-1] >= count or (index[1:] <= index[:-1]).any():
+                    raise ValueError(f"the indices of {name} do not ascend from 0 to at most {count - 1}")
+                if not np.isfinite(value).all():
+                    raise ValueError(f"{name} has values that are not finite")
+                yield index, value
+                last = int(index[-1])
 
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
@@ -272,6 +275,17 @@ class StoredModel:
 
 def _kind(name: str) -> np.dtype:
     return np.dtype(KINDS[name])
+
+
+def _holds(archive: zipfile.ZipFile, name: str) -> bool:
+    """Tell whether a vector is there."""
+    return f"{name}_index.npy" in archive.namelist()
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """Return a whole array, or a number."""
+    found = np.concatenate([np.empty(0, _kind(name)), *_pieces(archive, name)])
+    return found.reshape(()) if name in SCALARS else found
 
 
 def _length(archive: zipfile.ZipFile, name: str) -> int:

@@ -25,6 +25,7 @@ from pipeline.data.shards.shard import ShardInfo
 from pipeline.errors import DatasetError
 from tests.data.hostile import snapshot
 from tests.data.test_durability import FILE_EVENTS
+from tests.disk import not_waited_for
 from tests.forked import Server
 from tests.formats import Table, contents, write_svmlight
 from tests.trained import command, sparse_rows
@@ -188,6 +189,7 @@ def die_before(event: int, out: str) -> None:
             if count == event:
                 os.kill(os.getpid(), signal.SIGKILL)
 
+    not_waited_for()
     sys.addaudithook(watch)
 
 

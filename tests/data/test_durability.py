@@ -23,6 +23,7 @@ from pipeline.data.shards import directory
 from pipeline.data.shards.directory import existing_directory, new_directory
 from pipeline.data.shards.manifest import MANIFEST, read_manifest
 from pipeline.errors import DataError, DatasetError
+from tests.disk import not_waited_for
 from tests.forked import LIMIT, Server, one_line, run_command
 
 MODES = {"fresh": [], "append": ["--append"], "overwrite": ["--overwrite"]}
@@ -143,6 +144,7 @@ def run_and_die(event: int, exchange: bool, source: str, out: str, spec: IngestS
             if count == event:
                 os.kill(os.getpid(), signal.SIGKILL)
 
+    not_waited_for()
     sys.addaudithook(watch)
     ingest([source], out, spec)
     sys.exit(0)

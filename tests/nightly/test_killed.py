@@ -12,6 +12,7 @@ import pytest
 
 from pipeline.data.dataset import open_shards
 from pipeline.runs.directory import open_run
+from tests.disk import not_waited_for
 from tests.forked import Server
 from tests.nightly.nights import SETTINGS, Nightly, day, rows
 
@@ -38,6 +39,7 @@ def run_and_die(event: int, folder: str, number: int, where: str = "store") -> N
             if count == event:
                 os.kill(os.getpid(), signal.SIGKILL)
 
+    not_waited_for()
     sys.addaudithook(watch)
     Nightly(Path(folder), SETTINGS.replace("keep: {runs: 2}", "keep: {runs: 1}")).run(number)
     sys.exit(0)

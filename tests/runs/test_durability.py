@@ -33,6 +33,7 @@ from pipeline.runs.model_file import StoredModel
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.working.rows import WorkingRows
 from pipeline.working.state import RowState
+from tests.disk import not_waited_for
 from tests.forked import LIMIT, Server, one_line, run_command
 from tests.formats import Table
 from tests.trained import command, shards_of, sparse_rows
@@ -84,7 +85,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "newton": ("cancer", {"solver": "newton", "grid": (0.1, 1e3, 2e3, 3e3, 4e3), "tol": 1e-8}),
     "liblinear": ("cancer", {"solver": "liblinear", "grid": (0.1, 1.0, 1e3, 2e3, 3e3), "tol": 1e-6}),
     "classes": ("classes", {"grid": (1e-6, 0.01, 0.1, 1.0), "holdout": 0.3, "class_weight": "balanced"}),
-    "classes, folds": ("classes", {"grid": (0.1, 1.0), "cv": 3}),
+    "classes, folds": ("classes", {"grid": (0.1, 1.0), "cv": 2}),
     "blocks": ("rows", {"grid": (0.01, 0.1, 0.2), "tol": 1e-3, "memory": 7_000, "scheduler": "inline"}),
 }
 PLAIN = "below C_min"
@@ -137,9 +138,9 @@ def data(tmp_path_factory):
     ingest([source], folder / "cancer", spec)
     assert len(rows.shards) == 4
     several = sparse_rows(120, 20)
-    classes = Table(several.x, several.y + 2 * (several.x[:, 0] > 0.1), several.costs)
+    classes = Table(several.x, several.y + (several.x[:, 0] > 0.1), several.costs)
     (folder / "several").mkdir()
-    assert len(shards_of(folder / "several", classes, rows_per_shard=35).classes) == 4
+    assert len(shards_of(folder / "several", classes, rows_per_shard=35).classes) == 3
     return {"rows": Path(rows.path), "cancer": folder / "cancer", "classes": folder / "several" / "shards"}
 
 
@@ -319,6 +320,7 @@ def run_to_line(number: int, code: tuple[str, ...], ending: str, errors: str, ar
             raise KeyboardInterrupt
         return trace
 
+    not_waited_for()
     threading.settrace(trace)  # folds are trained in threads
     sys.settrace(trace)
     run_command(errors, None, arguments)
