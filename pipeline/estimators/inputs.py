@@ -102,7 +102,7 @@ def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> 
     if classes.size < 2:
         found = f"there is only one class, {shown(classes[0])}"
         raise DataError(f"{found}{'' if rows is None else ' among rows of weight above 0'}; an SVM needs two classes")
-    costs = _costs(estimator.class_weight, classes, codes, weights)
+    costs = costs_of(estimator.class_weight, y, weights)
     if costs is not None and not costs.all():
         raise SpecError("a class weight is 0; leave the rows of that class out, or give it a positive weight")
     names = getattr(estimator, "feature_names_in_", None)
@@ -123,10 +123,11 @@ def weights_given(sample_weight: Any, x: Any) -> np.ndarray:
     return found
 
 
-def _costs(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
-    """Return the rows' costs; None: all are 1."""
+def costs_of(class_weight: Any, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+    """Return the costs of rows: their weights times those of their classes; None: all are 1."""
     if class_weight is None:
         return weights
+    classes, codes = np.unique(y, return_inverse=True)
     rows = np.ones(codes.size) if weights is None else weights
     if isinstance(class_weight, str) and class_weight == BALANCED:
         by_class = rows.sum() / (classes.size * np.bincount(codes, rows))

@@ -15,7 +15,7 @@ from pipeline.data.reading.block import LARGEST_FEATURES
 from pipeline.data.reading.formats import FORMATS
 from pipeline.data.stores.located import is_url
 from pipeline.errors import JobError, SpecError
-from pipeline.maths.score import LOG_LOSS
+from pipeline.maths.score import WHERE_SELECTED
 from pipeline.nightly.gate import Gate, read_gate
 from pipeline.spec import RULES, SCORES, SOLVERS, PathSpec
 from pipeline.yaml_lines import Section, read_yaml
@@ -141,8 +141,9 @@ def read_job(path: str | Path) -> Job:
     if not scored:
         raise top.error("holdout", "is above 0: the best C and the gates need rows to score; for example 0.1")
     for gate in gates:
-        if gate.score == LOG_LOSS != training.settings["select"]:
-            raise top.error("gate", f"{gate.text}: this score is made only if it is selected by; add select: log_loss")
+        if gate.score in WHERE_SELECTED and gate.score != training.settings["select"]:
+            cure = f"add select: {gate.score}"
+            raise top.error("gate", f"{gate.text}: this score is made only if it is selected by; {cure}")
     keep, reading = top.section("keep"), top.section("reading")
     if keep:
         keep.only("runs")

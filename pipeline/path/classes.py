@@ -102,7 +102,7 @@ class ClassesPath:
     def __init__(self, engine: Engine, data: Dataset, spec: PathSpec, writer: ClassesWriter, split: SplitRows) -> None:
         self.engine, self.data, self.spec, self.writer, self.split = engine, data, spec, writer, split
         self.begun = time.perf_counter()
-        weights = weights_of_classes(data, spec, split.trained)
+        self.weights = weights = weights_of_classes(data, spec, split.trained)
         self.writer.update(class_weights=None if weights is None else list(weights))
         self.views = [data.against_rest(k, weights) for k in range(len(data.classes))]
         self.grid = self._grid()
@@ -122,7 +122,7 @@ class ClassesPath:
         self.writer.expect_whole(runs)
         if self.writer.header.is_finished:
             return
-        judge, found = ClassJudge(self.engine, self.data, self.split, validation), list[Scores | None]()
+        judge, found = ClassJudge(self.engine, self.data, self.split, validation, self.weights), list[Scores | None]()
         with one_thread():
             for k, parts in enumerate(zip(*(run.steps for run in runs), strict=True)):
                 found.append(judge.scores(self._model(k, parts), self.spec.select))

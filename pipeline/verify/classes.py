@@ -31,11 +31,12 @@ from pipeline.verify.header import check_seal
 from pipeline.verify.held_out import HeldOutClasses
 from pipeline.verify.origin import check_origin
 from pipeline.verify.said import SaidRun, read_said
-from pipeline.verify.scores import best_steps, mean_scores, same_scores
+from pipeline.verify.scores import WEIGHTED, best_steps, mean_scores, same_scores
 from pipeline.verify.spaces import space_of
 from pipeline.verify.split import left_out
 from pipeline.verify.trained_rows import trained_rows
 from pipeline.verify.tuned import Found, check_curve, check_stage, stages_of
+from pipeline.verify.validation import costs_of
 from pipeline.verify.verify import Finding, verify
 
 
@@ -239,13 +240,18 @@ class _Classes:
 
     def _scored(self) -> ScoredRows | None:
         """Return the rows that scores are of; None if they are not at hand."""
-        if not self.item["data"].get("validation"):
-            return ScoredRows(self.data, self.held_out, self.codes[self.held_out])
-        if self.validation is None:
-            return None
-        codes = codes_of(self.engine, self.validation, self._table(self.validation))
-        known = codes != UNKNOWN
-        return ScoredRows(self.validation, known, codes[known])
+        data, codes, wanted = self.data, self.codes, self.held_out
+        if self.item["data"].get("validation"):
+            if self.validation is None:
+                return None
+            data = self.validation
+            codes = codes_of(self.engine, data, self._table(data))
+            wanted = codes != UNKNOWN
+        costs = None
+        if self.spec.select == WEIGHTED:
+            weights = np.array(self.weights or [1.0] * len(self.views))
+            costs = costs_of(self.engine, data)[wanted] * weights[codes[wanted]]
+        return ScoredRows(data, wanted, codes[wanted], costs)
 
     def _table(self, data: Dataset) -> np.ndarray:
         """Return the class of each code, or of signs -1 and +1, of other data, by name."""

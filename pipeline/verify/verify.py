@@ -200,7 +200,8 @@ class _Verifier:
         values = space.worth(list(models.values()), seen) if models else []
         worth = dict(zip(models, values, strict=True))
         if self.judge is not None:
-            for n, wrong in self.judge.wrong_scores(self.run, self.data, models, self.takers).items():
+            weights = rows.class_weights
+            for n, wrong in self.judge.wrong_scores(self.run, self.data, models, weights, self.takers).items():
                 self.problems.setdefault(n, wrong)
         found = []
         for step in steps:
@@ -223,7 +224,8 @@ class _Verifier:
             if n + 1 < len(run.steps) or (run.header["status"] == "finished" and not run.header.get("stopped")):
                 yield from filter(None, [spacing_problem(claim, found, following, spec.epsilon)])
         if not run.header["data"].get("validation"):
-            yield from filter(None, [wrong_score(step.facts.get("scores"), *found.margins, rows.held_out, spec.select)])
+            said, judged = step.facts.get("scores"), (rows.held_out, spec.select, rows.left_out_costs)
+            yield from filter(None, [wrong_score(said, *found.margins, *judged)])
             for taker in self.takers:
                 taker.take(_c_of(step), *found.margins, rows.held_out)
         yield from filter(None, [self.problems.get(n)])
