@@ -146,7 +146,7 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
             self.coef_, self.intercept_ = weights_of(parts)
         self._model = any_model_of(step, training=data)
         in_memory = data.kind == ARRAYS
-        self._data = None if in_memory else data  # whose rows are somewhere else
+        self._data, self._rows = (None, None) if in_memory else (data, training.rows)  # which are somewhere else
         self._kept_duals = duals_of(parts, data, training.rows) if in_memory else None
         if in_memory:
             self.run_ = self.run_.kept_by(None)  # a model does not hold the rows that it was trained on
@@ -162,7 +162,7 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
         if self._kept_duals is not None:
             return self._kept_duals
         assert self._data is not None
-        return duals_of(step.parts if isinstance(step, ClassesStep) else (step,), self._data)
+        return duals_of(step.parts if isinstance(step, ClassesStep) else (step,), self._data, self._rows)
 
     def _linear_scores(self, x: Any) -> np.ndarray:
         found: np.ndarray = safe_sparse_dot(x, self.coef_.T, dense_output=True) + self.intercept_

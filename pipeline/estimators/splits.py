@@ -84,7 +84,10 @@ class Splits:
         self.engine, self.spec, self.scorer = engine, spec, scorer
         x, y, weights, costs = arrays
         self.parts = list[Split]()
-        for train, test in pairs:
+        for k, (train, test) in enumerate(pairs):
+            if costs is not None and not costs[test].any():
+                problem = f"all rows that split {k + 1} scores have weight 0"
+                raise DataError(f"{problem}; make other splits, or name a scoring, which counts rows once")
             model = SieveSVC(**settings)
             some = None if weights is None else weights[train]
             training = training_of(model, x[train], y[train], some, silent)

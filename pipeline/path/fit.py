@@ -14,10 +14,10 @@ from pipeline.keywords import checked_keywords
 from pipeline.path.gamma import asked_kernel
 from pipeline.path.train import AnyStep, budget_for, judge_of, kept, references_of, told, train_run
 from pipeline.path.tune import tune_run
+from pipeline.path.usual_score import with_score
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import Run, RunOf
 from pipeline.sizes import bytes_of
-from pipeline.path.usual_score import with_score
 from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 
 

@@ -224,8 +224,8 @@ class _Verifier:
             if n + 1 < len(run.steps) or (run.header["status"] == "finished" and not run.header.get("stopped")):
                 yield from filter(None, [spacing_problem(claim, found, following, spec.epsilon)])
         if not run.header["data"].get("validation"):
-            said, judged = step.facts.get("scores"), (rows.held_out, spec.select, rows.left_out_costs)
-            yield from filter(None, [wrong_score(said, *found.margins, *judged)])
+            said, costs = step.facts.get("scores"), rows.left_out_costs
+            yield from filter(None, [wrong_score(said, *found.margins, rows.held_out, spec.select, costs)])
             for taker in self.takers:
                 taker.take(_c_of(step), *found.margins, rows.held_out)
         yield from filter(None, [self.problems.get(n)])

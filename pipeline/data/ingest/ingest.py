@@ -36,6 +36,7 @@ from pipeline.data.reading.layout import refuse_unknown
 from pipeline.data.reading.tidy import LARGEST_NORM
 from pipeline.data.shards.compact import merge_appended
 from pipeline.data.shards.directory import OpenDirectory, existing_directory, new_directory
+from pipeline.data.shards.ids import as_text
 from pipeline.data.shards.manifest import Manifest, SourceInfo
 from pipeline.data.shards.mapping import forget_maps
 from pipeline.data.shards.merging import Full
@@ -46,6 +47,9 @@ from pipeline.events import Listener, Note, Progress, silent
 from pipeline.redact import last_name
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipeline.data.reading.ids import IdColumns
     from pipeline.data.tables.encoding import Encoding
     from pipeline.data.tables.plan import TablePlan
 
@@ -54,7 +58,8 @@ if TYPE_CHECKING:
 class IngestSpec:
     """How to ingest. ``bias`` 0 means no bias column; ``rows_per_shard`` None means shards of ``shard_bytes``.
 
-    ``max_line`` is the most bytes a line of text may have; None leaves what ``reading`` says.
+    ``max_line`` is the most bytes a line of text may have; None leaves what ``reading`` says. ``ids`` are columns that
+    are kept as text, to tell rows apart, and are no features unless a file of columns says so.
     """
 
     reading: ReadOptions = field(default_factory=ReadOptions)
@@ -66,6 +71,7 @@ class IngestSpec:
     overwrite: bool = False
     workers: int | None = None
     max_line: int | None = None
+    ids: tuple[str, ...] = ()
 
     @property
     def options(self) -> ReadOptions:
@@ -87,6 +93,7 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     group: str | None = None,
     shard_size: int = DEFAULT_SHARD_BYTES,
     ignore: Sequence[str] = (),
+    ids: Sequence[str] = (),
     **more: Any,
 ) -> IngestSpec:
     """Return the spec for settings as people give them; ``more`` are fields of IngestSpec.
@@ -98,7 +105,10 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     rules = ReadRules(base, features, duplicates == "sum")
     reading = ReadOptions(format, rules, label_column, weight_column, group, ignore=tuple(ignore))
     reading, known = with_columns(reading, columns, bias)
-    return IngestSpec(reading, positive, known, shard_bytes=shard_size, **more)
+    asked = set() if reading.table is None else set(reading.table.named)
+    aside = () if reading.encoding is not None else (name for name in ids if name not in asked)
+    reading = replace(reading, ignore=tuple(dict.fromkeys([*reading.ignore, *aside])))
+    return IngestSpec(reading, positive, known, shard_bytes=shard_size, ids=tuple(ids), **more)
 
 
 @dataclass(frozen=True)
@@ -136,15 +146,27 @@ def ingest(
         for item in inputs:
             named = Input(item) if isinstance(item, str) else item
             sources += named.open(plan.options) if isinstance(named, Input) else [named]
+        ids = _ids_of(sources, plan)
         _refuse_columns(sources, plan.options, directory.old is None)
         sources, plan = encoded(sources, plan, listen)
-        manifest = _Ingest(directory, sources, plan, listen, only_two).run()
+        manifest = _Ingest(directory, sources, plan, listen, only_two, ids).run()
         if directory.old is not None and merging:
             manifest = merge_appended(directory, manifest, Full(spec.shard_bytes, spec.rows_per_shard), listen)
         directory.finish(manifest)
     if directory.lets_go:
         forget_maps()
     return manifest
+
+
+def _ids_of(sources: Sequence[Source], spec: IngestSpec) -> IdColumns | None:
+    """Return the columns of ids, to be read beside the rows: those asked for, or those of the file of columns."""
+    table = spec.reading.table
+    names = spec.ids or (() if table is None else table.ids)
+    if not names:
+        return None
+    from pipeline.data.reading.ids import IdColumns  # noqa: PLC0415 - slow to import: Arrow's readers
+
+    return IdColumns(sources, names, sources[0].path)
 
 
 def _refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: bool) -> None:
@@ -168,7 +190,7 @@ def _refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: boo
 
 
 def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -> IngestSpec:
-    """Return the spec with what an existing data set settles: index base, feature limit, bias and groups."""
+    """Return the spec with what an existing data set settles: index base, feature limit, bias, groups and ids."""
     check_bias(spec.bias)
     if spec.reading.table is not None:
         check_bias(spec.reading.table.bias)
@@ -197,10 +219,15 @@ def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -
     if group not in (None, old.group):
         has = f"'{old.group}'" if old.group else "none"
         raise DataError(f"--group {group} differs from the data set's, which is {has}; leave it out when appending")
+    if "ids" in given and spec.ids != old.ids:
+        has = ", ".join(old.ids) or "none"
+        raise DataError(f"--id {spec.ids[0]} differs from the data set's ids ({has}); leave it out when appending")
     reading = replace(spec.reading, rules=rules, text_base=old.index_base, group_column=old.group, table=None)
     if old.encoding is not None:
         reading = reading.encoded(old.encoding)
-    return replace(spec, bias=old.bias, reading=reading)
+    elif old.ids:
+        reading = replace(reading, ignore=tuple(dict.fromkeys([*reading.ignore, *old.ids])))
+    return replace(spec, bias=old.bias, reading=reading, ids=old.ids)
 
 
 def check_bias(bias: float) -> None:
@@ -228,6 +255,7 @@ class _Ingest:
         spec: IngestSpec,
         listen: Listener,
         only_two: bool,
+        ids: IdColumns | None = None,
     ) -> None:
         self.directory, self.sources, self.spec, self.listen = directory, sources, spec, listen
         self.old = directory.old
@@ -238,6 +266,7 @@ class _Ingest:
         self.smallest, self.largest = LARGEST_FEATURES, -1
         self.read: list[SourceInfo] = []
         self.written: list[Future[WrittenShard]] = []
+        self.ids = ids
         self.columns = self._shared_columns()
         self.bias_index = self._bias_index()
 
@@ -247,6 +276,8 @@ class _Ingest:
             for source in self.sources:
                 self._take(source, pool)
             self._write(self.cutter.take(), pool)
+            if self.ids is not None:
+                self.ids.finish()
             labels = self.coder.finish(self._where())
             shards = self._amended([future.result() for future in self.written], len(labels.classes), pool)
         manifest = Manifest(
@@ -259,6 +290,7 @@ class _Ingest:
             columns=self._names(),
             encoding=self.spec.reading.encoding,
             group=self.spec.reading.group_column,
+            ids=() if self.ids is None else tuple(self.ids.names),
             created_by=f"svmsieve {version('svmsieve')}",
         )
         return manifest if self.old is None else self.old.extended(manifest)
@@ -293,8 +325,12 @@ class _Ingest:
         if self.written:
             self.written[-1].result()
         name = self.directory.name_of(len(self.written))
-        bias = self.spec.bias, self.bias_index
-        self.written.append(pool.submit(write_pieces, self.directory.path, name, pieces, self.coder.values, *bias))
+        more = self.spec.bias, self.bias_index, self._ids_of(sum(piece.stop - piece.start for piece in pieces))
+        self.written.append(pool.submit(write_pieces, self.directory.path, name, pieces, self.coder.values, *more))
+
+    def _ids_of(self, rows: int) -> pa.StructArray | None:
+        """Return the ids of the next rows."""
+        return None if self.ids is None else as_text(self.ids.take(rows), self._where())
 
     def _amended(self, shards: list[WrittenShard], classes: int, pool: ThreadPoolExecutor) -> list[ShardInfo]:
         shift = self._shift()
@@ -376,10 +412,16 @@ class _Ingest:
 
 
 def write_pieces(
-    directory: Path, name: str, pieces: list[Piece], values: np.ndarray, bias: float, bias_index: int
+    directory: Path,
+    name: str,
+    pieces: list[Piece],
+    values: np.ndarray,
+    bias: float,
+    bias_index: int,
+    ids: pa.StructArray | None = None,
 ) -> WrittenShard:
     """Write a shard, whose labels are written as ``values`` says of their numbers."""
-    rows = join(pieces, bias, bias_index)
+    rows = replace(join(pieces, bias, bias_index), ids=ids)
     present = np.flatnonzero(np.bincount(rows.labels, minlength=values.size))
     classes = values.size if values.dtype == np.int32 else 0
     info = write_shard(directory, name, replace(rows, labels=values[rows.labels]), classes)
