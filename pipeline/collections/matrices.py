@@ -43,7 +43,8 @@ class MatrixReader:
         labels = self._labels(part, n_rows)
         costs = costs_of_rows(part.weight, n_rows, part.where)
         rules = ReadRules(base=0, features=self.n_features, add_duplicates=True, unlabelled=self.unlabelled)
-        for start, stop, csr in slices(matrix):
+        for start, stop, arrays in slices(matrix):
+            csr = arrays
             origin, some = Origin(part.where, start, columns=self.columns), labels.codes[start:stop]
             mine = None if costs is None else costs[start:stop]
             if mine is not None and not mine.all():

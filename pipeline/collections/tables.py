@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.collections.frames import arrow_table
-from pipeline.collections.part import Part, arrow_of
+from pipeline.collections.part import Part, arrow_of, expect_labels
 from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.block import Block, Origin, ReadRules
 from pipeline.data.reading.columns import block_of
@@ -78,6 +78,8 @@ class TableReader:
         for values, name, what in given:
             if values is not None:
                 column = arrow_of(values, what, part.where)
+                if name == self.layout.label:
+                    expect_labels(column.type, part.where)
                 if len(column) != table.num_rows:
                     problem = f"{table.num_rows:,} rows, but {what} are {len(column):,}"
                     raise DataError(f"{problem}; give one a row", path=part.where)

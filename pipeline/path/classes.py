@@ -3,7 +3,8 @@
     weights of classes, C -> K problems over the same rows -> run_together -> scores of all classes together, by C
 
 All classes are trained at the same C, so that their scores can be compared: a row is of the class whose model gives it
-the largest. What happens depends on the run directory alone, whose classes' runs go on where they were: killed
+the largest. With patience all of them end together, when the mean of their scores, each against the rest on the rows
+left out, has not improved for so many C (``agreement``); what they say together is known only once all are trained. What happens depends on the run directory alone, whose classes' runs go on where they were: killed
 anywhere, the same command ends with the same bits.
 """
 
@@ -72,7 +73,7 @@ def train_classes(
         main = ClassesPath(engine, data, spec, writer, splits[0])
         runs, grid, count = list[Run](), main.grid, len(data.classes)
         paths, problems = [main], main.problems(references)
-        if grid is None and spec.cv:  # the folds' C are those of the path
+        if grid is None and spec.cv and not spec.patience:  # the folds' C are those of the path
             runs, problems = run_together(engine, problems, listen), []
             grid = tuple(step.c for step in runs[0].steps)
         for k, (each, split) in enumerate(zip(specs[1:], splits[1:], strict=True)):
@@ -135,6 +136,7 @@ class ClassesPath:
         self.writer.finish(
             runs,
             n_steps=len(found),
+            stopped=runs[0].header.stopped,
             scores=scores or None,
             best_step=chosen,
             held_out=held_out,
@@ -187,8 +189,9 @@ def _check(data: Dataset, spec: PathSpec, references: Sequence[ClassesStep]) -> 
         if missing:
             raise SpecError(f"the reference has no model of class {missing[0]}; give a run of the same classes")
         check_references(spec, step.parts)
-    if spec.patience:
-        raise SpecError(f"{data.path}: patience is for two classes; leave it out, and give the C as --grid")
+    if spec.patience and not (spec.cv or spec.splits):
+        problem = "patience of several classes needs rows that are left out of training"
+        raise SpecError(f"{data.path}: {problem}; give --holdout or --cv, or leave --patience out")
 
 
 def _check_validation(data: Dataset, validation: Dataset, listen: Listener) -> ClassesModel:

@@ -79,10 +79,12 @@ def verify(
     listen: Listener = silent,
     validation: Dataset | None = None,
     left_out: LeftOut | None = None,
+    alone: bool = True,
 ) -> list[Finding]:
     """Return a finding for every step of a run, of its folds and of its search, or for the one step of each.
 
     Scores on validation data are checked if those are given. ``left_out`` takes those of the rows left out of the run.
+    One that is not ``alone`` was trained with others, and whoever knows these sees where all of them may end.
     """
     run = read_said(path)
     if not 0 <= (step or 0) < len(run.steps):
@@ -111,7 +113,8 @@ def verify(
         for fold in folds:
             check_best(fold, [])
         for together in [stage for search in searches for stage in search.stages] or [[run, *folds]]:
-            check_patience(together)
+            if alone:
+                check_patience(together)
         if searches:
             curves = [search.folds for search in searches]
             check_curve(run.path, run.header, run.spec.select, curves, _c_of(run.steps[0]))

@@ -125,9 +125,9 @@ def test_rows_of_weight_0_are_not_there(kind):
 def test_an_error_has_the_number_that_the_row_had():
     costs, x = np.where(np.arange(60) < 30, 0.0, 1.0), X.copy()
     x[42, 1] = np.inf
-    for given, columns in ((x, None), (frame(x), "none")):
+    for rows_given, columns in ((x, None), (frame(x), "none")):
         with pytest.raises(DataError, match="row 42"):
-            dataset_of(given, Y, sample_weight=costs, columns=columns)
+            dataset_of(rows_given, Y, sample_weight=costs, columns=columns)
     with pytest.raises(DataError, match="no rows of weight above 0"):
         dataset_of(X, Y, sample_weight=np.zeros(60))
 
