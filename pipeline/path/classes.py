@@ -4,8 +4,9 @@
 
 All classes are trained at the same C, so that their scores can be compared: a row is of the class whose model gives it
 the largest. With patience all of them end together, when the mean of their scores, each against the rest on the rows
-left out, has not improved for so many C (``agreement``); what they say together is known only once all are trained. What happens depends on the run directory alone, whose classes' runs go on where they were: killed
-anywhere, the same command ends with the same bits.
+left out, has not improved for so many C (``agreement``): what they say together is known only once all are trained.
+What happens depends on the run directory alone, whose classes' runs go on where they were: killed anywhere, the same
+command ends with the same bits.
 """
 
 from __future__ import annotations

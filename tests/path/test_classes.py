@@ -22,12 +22,12 @@ from pipeline.passes.gather import gather
 from pipeline.passes.products import margins
 from pipeline.passes.sums import cost_sum
 from pipeline.path.fit import fit_path
-from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.classes import ClassesRun, ClassesStep, chain_of
 from pipeline.runs.directory import open_run
 from pipeline.verify.classes import verify_any
 from pipeline.verify.split import left_out
 from tests.formats import Table, contents
-from tests.tampering import change_header
+from tests.tampering import change_header, reseal
 from tests.trained import command, shards_of, sparse_rows
 
 GRID = (0.01, 0.1, 1.0)
@@ -348,7 +348,12 @@ class TestPatience:
         for place in (whole.path, *(part.path for part in whole.runs)):
             item = json.loads((place / "run.json").read_text())
             change_header(place, spec=item["spec"] | {"patience": 3})
-        with Engine("inline") as engine, pytest.raises(RunError, match="train again"):
+            if place != whole.path:
+                reseal(place)
+        item = json.loads((whole.path / "run.json").read_text())
+        seals = [json.loads((part.path / "run.json").read_text())["seal"] for part in whole.runs]
+        change_header(whole.path, chain=chain_of(item, seals))
+        with Engine("inline") as engine, pytest.raises(RunError, match="did not end where a patience of 3 ends"):
             verify_any(engine, whole.path, noisy)
 
 
