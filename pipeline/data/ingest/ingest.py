@@ -31,7 +31,7 @@ from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import ReadOptions, Source
 from pipeline.data.reading.block import LARGEST_FEATURES, ReadRules
 from pipeline.data.reading.choose import open_sources
-from pipeline.data.reading.labels import LabelCoder, label_text
+from pipeline.data.reading.labels import LabelCoder, label_text, named_classes
 from pipeline.data.reading.layout import refuse_unknown
 from pipeline.data.reading.tidy import LARGEST_NORM
 from pipeline.data.shards.compact import merge_appended
@@ -59,7 +59,8 @@ class IngestSpec:
     """How to ingest. ``bias`` 0 means no bias column; ``rows_per_shard`` None means shards of ``shard_bytes``.
 
     ``max_line`` is the most bytes a line of text may have; None leaves what ``reading`` says. ``ids`` are columns that
-    are kept as text, to tell rows apart, and are no features unless a file of columns says so.
+    are kept as text, to tell rows apart, and are no features unless a file of columns says so. ``classes`` are the
+    labels that there may be, three or more; none are named where the rows say them.
     """
 
     reading: ReadOptions = field(default_factory=ReadOptions)
@@ -72,6 +73,7 @@ class IngestSpec:
     workers: int | None = None
     max_line: int | None = None
     ids: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
 
     @property
     def options(self) -> ReadOptions:
@@ -260,7 +262,8 @@ class _Ingest:
         self.directory, self.sources, self.spec, self.listen = directory, sources, spec, listen
         self.old = directory.old
         self.cutter = ShardCutter(spec.rows_per_shard, spec.shard_bytes, has_bias=bool(spec.bias))
-        self.coder = LabelCoder(spec.positive, None if self.old is None else self.old.labels, only_two)
+        named = named_classes(spec.classes) if spec.classes else None
+        self.coder = LabelCoder(spec.positive, named if self.old is None else self.old.labels, only_two)
         self.workers = spec.workers or available_cores()
         self.rows, self.bytes, self.total_bytes = 0, 0, sum(source.size for source in sources)
         self.smallest, self.largest = LARGEST_FEATURES, -1

@@ -109,6 +109,14 @@ class LabelMap:
         return cls(tuple(item["-1"]), tuple(item["+1"]), bool(item["one_against_rest"]))
 
 
+def named_classes(names: Sequence[str]) -> LabelMap:
+    """Return the map of three classes or more that are named before any row is read, in the order of their codes."""
+    texts = list(map(label_text, names))
+    if len(set(texts)) < len(texts) or not 3 <= len(texts) <= MOST_CLASSES or set(texts).intersection(MISSING):
+        raise SpecError(f"classes are 3 to {MOST_CLASSES:,} different labels, not {_listed(texts)}; two need no naming")
+    return LabelMap((), (), classes=tuple(sorted(texts, key=_order)))
+
+
 def _order(label: str) -> tuple[bool, Decimal, str]:
     """Return what sorts labels: numbers by value, then text. Manifests may have labels that no file could have."""
     number = float(label) if _NUMBER.fullmatch(label) else math.nan
