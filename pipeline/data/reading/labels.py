@@ -203,9 +203,8 @@ class LabelCoder:
             raise DataError(f"label {label} is new: this data set has {known}; correct the file's labels", path=where)
         elif self.only_two and len(self.numbers) == 2:
             found = [*self.numbers, label]
-            raise DataError(
-                f"more than two labels: {_listed(found)}; pass --positive LABEL for one against the rest", path=where
-            )
+            cure = "pass --positive LABEL for one against the rest, or name all of them as classes in job.yaml"
+            raise DataError(f"more than two labels: {_listed(found)}; {cure}", path=where)
         elif len(self.numbers) == MOST_CLASSES:
             problem = (
                 f"more than {MOST_CLASSES:,} labels ({_listed(list(self.numbers))}), which is no column of classes"
