@@ -54,7 +54,7 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
     y : array-like of shape (n_samples,) or Dask collection, default=None
         The labels, numbers or text, where rows do not have them in a column.
     sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
-        The costs of these rows, all above 0.
+        The costs of these rows; those of weight 0 are not there.
     columns : str, default=None
         What becomes of the columns of tables and frames: "auto" scales numbers and encodes strings and dates, "none"
         takes numbers as they are; or a YAML file, or the data set or run whose features they are to be. None is "none"

@@ -249,7 +249,7 @@ def _class_weight(value: Any) -> Any:
     if isinstance(value, dict) and value:
         return {label(name): number(weight) for name, weight in value.items()}
     if not isinstance(value, list) or len(value) != 2:
-        raise ValueError(f"{brief(value)} is neither balanced, nor a pair [NEGATIVE, POSITIVE], nor weights by label")
+        raise ValueError(f"{brief(value)} is neither balanced nor a pair [NEGATIVE, POSITIVE] nor weights by label")
     return tuple(map(number, value))
 
 

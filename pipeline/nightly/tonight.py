@@ -67,8 +67,9 @@ class Tonight:
                 yesterday = yesterday_of(self.engine, self.data, before, spec)
         with self.clock("train"):
             run = self._trained(spec, folder, _nearest(old, spec.grid))
+        self._check_scores(run, spec)
         best = run.best
-        scored = self._scores(run, best, spec)
+        scored = dict(best.scores or {})
         verdicts = [gate.judge(scored, yesterday.scores if yesterday else None) for gate in self.job.gates]
         with self.clock("verify"):
             findings = verify_any(self.engine, folder, self.data, best.step, self.listen)
@@ -127,15 +128,14 @@ class Tonight:
         """Compare settings; those of two classes are stored as their signs have them."""
         return stored == (spec if self.data.classes else settled_for_two(self.data, spec))
 
-    def _scores(self, run: Run | ClassesRun, best: AnyStep, spec: PathSpec) -> dict[str, float | None]:
-        """Return the scores of the best model; stop where the rows held out cannot tell a good one from a bad one."""
+    def _check_scores(self, run: Run | ClassesRun, spec: PathSpec) -> None:
+        """Stop where the rows held out cannot tell a good model from a bad one."""
         last = run.steps[-1].scores or {}
         for name in (spec.select, *(gate.score for gate in self.job.gates)):
             if last.get(name) is None:
                 held = f"holdout {spec.holdout:g} of {self.data.n_rows:,} rows"
                 problem = f"{name} is not defined: the rows held out ({held}) are of one class"
                 raise JobError(f"{problem}; wait for more rows, or raise holdout")
-        return dict(best.scores or {})
 
 
 def _header(folder: Path) -> RunHeader | ClassesHeader:
