@@ -24,7 +24,7 @@ ScoreRange = tuple[float, float]
 
 
 def wrong_score(
-    said: Any, f: np.ndarray, doubt: np.ndarray, labels: np.ndarray, select: str, costs: np.ndarray | None
+    said: Any, f: np.ndarray, doubt: np.ndarray, labels: np.ndarray, select: str, costs: np.ndarray | None = None
 ) -> str:
     """Name a score that is not that of margins f; empty if there is none. Without rows there are no scores.
 

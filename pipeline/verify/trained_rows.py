@@ -24,7 +24,7 @@ class TrainedRows:
     costs: np.ndarray
     labels: np.ndarray
     class_weights: tuple[float, float]
-    left_out_costs: np.ndarray
+    left_out_costs: np.ndarray | None = None
 
     @property
     def count(self) -> int:
