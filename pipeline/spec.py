@@ -21,7 +21,7 @@ __all__ = ["GRAM_SOLVERS", "KERNELS", "MOST_C", "PATIENCE", "RULES", "SCORES", "
 
 KERNELS = ("linear", "rbf")
 
-SCORES = ("accuracy", "balanced_accuracy", "auc", "f1", "log_loss")
+SCORES = ("accuracy", "balanced_accuracy", "auc", "f1", "log_loss", "weighted_accuracy")
 MOST_C = 10_000  # of a grid: a model is a file, and what a run says of itself is read as a whole
 LEAST_TOL = 1e-15  # float64 has no smaller difference between a primal and a dual value
 LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e6  # 1.6 million steps from C to 10 C; one step

@@ -54,7 +54,7 @@ def open_dataset(  # noqa: PLR0913 - all but two are keywords
     y : array-like of shape (n_samples,) or Dask collection, default=None
         The labels, numbers or text, where rows do not have them in a column.
     sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
-        The costs of these rows, all above 0.
+        The costs of these rows; those of weight 0 are not there.
     columns : str, default=None
         What becomes of the columns of tables and frames: "auto" scales numbers and encodes strings and dates, "none"
         takes numbers as they are; or a YAML file, or the data set or run whose features they are to be. None is "none"
@@ -114,6 +114,7 @@ def ingest(  # noqa: PLR0913 - all but two are keywords
     index_base: str = "auto",
     duplicates: str = "error",
     ignore: Sequence[str] = (),
+    ids: Sequence[str] = (),
     rows_per_shard: int | None = None,
     shard_size: int | str = "64MiB",
     append: bool = False,
@@ -131,6 +132,8 @@ def ingest(  # noqa: PLR0913 - all but two are keywords
         The shard directory.
     columns, bias, positive, format, label_column, weight_column, group, features, index_base, duplicates, ignore
         As in ``open_dataset``.
+    ids : list of str, default=()
+        Columns of tables that are kept as text beside the rows, and are no features: ``predict`` has them.
     rows_per_shard : int, default=None
         Rows of a shard; None cuts by size.
     shard_size : int or str, default="64MiB"
@@ -161,6 +164,7 @@ def ingest(  # noqa: PLR0913 - all but two are keywords
         weight_column=weight_column,
         group=group,
         ignore=ignore,
+        ids=ids,
         shard_size=bytes_of(shard_size),
         rows_per_shard=rows_per_shard,
         append=append,

@@ -17,6 +17,7 @@ Examples:
   svmsieve ingest table.parquet --label-column clicked --columns columns.yaml --out shards
   svmsieve ingest s3://bucket/table/ --format parquet --out shards
   svmsieve ingest today.svm --append --out shards
+  svmsieve ingest table.csv --id customer --out shards              # predict and screen say which row is whose
 """
 
 
@@ -24,6 +25,13 @@ Examples:
 @click.argument("sources", nargs=-1, required=True, metavar="SRC...")
 @click.option("--out", required=True, metavar="DIR", help="The shard directory to make.")
 @reading_options
+@click.option(
+    "--id",
+    "ids",
+    multiple=True,
+    metavar="NAME",
+    help="Keep this column of CSV or Parquet as text, for predict and screen; no feature; may be repeated.",
+)
 @click.option("--rows-per-shard", type=click.IntRange(min=1), metavar="N", help="Cut shards by rows instead of bytes.")
 @click.option(
     "--shard-size", type=Size(), default="64MiB", show_default=True, metavar="SIZE", help="Cut shards by bytes."
@@ -47,7 +55,7 @@ def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: A
 
     if options["append"] and options["overwrite"]:
         raise click.UsageError("--append and --overwrite exclude each other", click.get_current_context())
-    spec = ingest_spec(options)
+    spec = ingest_spec(options, options["ids"])
     with progress(quiet) as listen:
         inputs = []
         for source in sources:
@@ -64,11 +72,11 @@ def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: A
     )
 
 
-def ingest_spec(options: dict[str, Any]) -> Any:
+def ingest_spec(options: dict[str, Any], ids: tuple[str, ...] = ()) -> Any:
     """Return the IngestSpec for the options of ``reading_options`` and, where given, of ``ingest``."""
     from pipeline.data.ingest.ingest import reading_spec
 
     names = ("positive", "bias", "columns", "features", "index_base", "duplicates", "label_column", "weight_column")
     more = ("ignore", "group", "rows_per_shard", "shard_size", "append", "overwrite", "workers", "max_line")
     given = {name: options[name] for name in (*names, *more) if name in options}
-    return reading_spec(format=options["format_"], **given)
+    return reading_spec(format=options["format_"], ids=ids, **given)

@@ -88,7 +88,8 @@ ids_option = click.option(
     "ids",
     multiple=True,
     metavar="NAME",
-    help="Copy this column of CSV or Parquet files to the output; may be repeated [default: the ids of --columns FILE]",
+    help="Copy this column of CSV or Parquet files, or one that shards keep, to the output; may be repeated [default: "
+    "the ids of --columns FILE, or of the shards].",
 )
 scheduler_option = click.option(
     "--scheduler",

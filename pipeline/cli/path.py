@@ -133,7 +133,9 @@ def added(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) ->
 @click.option("--grid", type=Grid(), metavar="GRID", help="Train at these C instead: 0.01,0.1,1 or 10x:1000x:5.")
 @click.option("--cv", type=click.IntRange(min=2), default=None, metavar="K", help="Cross-validate with K folds.")
 @click.option(
-    "--select", type=click.Choice(SCORES), default="accuracy", show_default=True, help="What names the best step."
+    "--select",
+    type=click.Choice(SCORES),
+    help="What names the best step [default: accuracy; with weights weighted_accuracy].",
 )
 @click.option(
     "--patience", type=click.IntRange(min=1), metavar="K", help="End when K values of C in a row score no better."
@@ -161,16 +163,20 @@ def trained(
     from pipeline.engine.engine import Engine
     from pipeline.path.gamma import asked_kernel
     from pipeline.path.train import budget_for, train_run
+    from pipeline.path.usual_score import with_score
     from pipeline.spec import PathSpec
 
-    names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "select", "patience", "every_row")
+    names = ("c_max", "epsilon", "tol", "rule", "solver", "class_weight", "holdout", "patience", "every_row")
     settings |= {name: options[name] for name in names if options.get(name) is not None}
     kernel = asked_kernel(options["kernel"], options["gamma"], references)
     spec = PathSpec(memory=options["memory"] or budget_for(out), **settings, **kernel.provisional)
     where = options["scheduler"], options["workers"], options["solve_on"]
     with progress(quiet) as listen, Engine(*where) as engine:
         source, judge = both_opened(data, options, listen, references[0].header.data if references else None)
-        return train_run(engine, source, kernel.settled(spec, engine, source), Path(out), judge, listen, references)
+        scored = bool(spec.cv or spec.splits or judge)
+        judged = with_score(spec, options.get("select"), engine, source, Path(out), scored)
+        settled = kernel.settled(judged, engine, source)
+        return train_run(engine, source, settled, Path(out), judge, listen, references)
 
 
 def both_opened(

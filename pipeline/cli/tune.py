@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipeline.runs.directory import Run
 
 METRICS = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "auc", "f1": "f1", "log_loss": "log_loss"}
+METRICS |= {"weighted": "weighted_accuracy"}
 EXAMPLES = """
 \b
 Examples:
@@ -38,7 +39,9 @@ Examples:
 @click.option("--cv", type=click.IntRange(min=2), metavar="K", help="Score in K folds [default: 5].")
 @click.option("--holdout", type=float, metavar="SHARE", help="Score on this share of the rows instead.")
 @click.option(
-    "--metric", type=click.Choice(tuple(METRICS)), default="accuracy", show_default=True, help="What is to be good."
+    "--metric",
+    type=click.Choice(tuple(METRICS)),
+    help="What is to be good [default: accuracy; with weights weighted: rows count as they do in training].",
 )
 @click.option(
     "--select",
@@ -89,6 +92,7 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run | Cl
     from pipeline.path.gamma import asked_kernel
     from pipeline.path.train import budget_for
     from pipeline.path.tune import tune_run
+    from pipeline.path.usual_score import with_score
     from pipeline.spec import PathSpec
 
     if options["cv"] and options["holdout"] is not None:
@@ -103,7 +107,6 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run | Cl
         memory=options["memory"] or budget_for(out),
         cv=folds,
         holdout=options["holdout"] or 0.0,
-        select=METRICS[options["metric"]],
         stratified=True,
         **settings,
         **kernels[0].provisional,
@@ -111,7 +114,9 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run | Cl
     calibration = None if options["calibration"] == "none" else options["calibration"]
     with progress(quiet) as listen, Engine(options["scheduler"], options["workers"], options["solve_on"]) as engine:
         source = opened(data, options, listen)
-        specs = [kernel.settled(spec, engine, source) for kernel in kernels]
+        asked = METRICS[options["metric"]] if options["metric"] else None
+        judged = with_score(spec, asked, engine, source, Path(out))
+        specs = [kernel.settled(judged, engine, source) for kernel in kernels]
         return tune_run(engine, source, specs, Path(out), listen, options["select"], calibration, options["c_max"])
 
 

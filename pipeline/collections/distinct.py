@@ -1,5 +1,7 @@
 """The distinct labels of a Dask collection, as their own type has them: what predictions are to be called.
 
+And which of its rows are there at all, by their weights.
+
 A data set knows labels by their text, in one spelling. Of numbers and booleans the type says the rest. Text is looked
 at, which computes the labels, and only these, once more: "01" is to come back as "01", and where two texts are one
 label to a data set ("1" and "1.0"), that is an error.
@@ -17,7 +19,7 @@ import numpy as np
 from pipeline.collections.dask_arrays import aligned
 from pipeline.collections.kinds import DASK
 from pipeline.collections.kinds import kind_of as kind
-from pipeline.collections.part import arrow_of
+from pipeline.collections.part import arrow_of, costs_of_rows
 from pipeline.data.reading.labels import label_text
 from pipeline.engine.delayed import computed
 from pipeline.engine.engine import Engine
@@ -47,6 +49,21 @@ def _spelled(y: Any, engine: Engine) -> dict[str, Any]:
                 problem = f"labels {found[text]!r} and {value!r} are the same class to a data set"
                 raise DataError(f"{problem}; give each class one spelling", path="y")
     return found
+
+
+def rows_with_weight(weight: Any, engine: Engine) -> np.ndarray | None:
+    """Return the numbers of the rows whose weight is not 0; None where that is all of them."""
+    task = dask.delayed(_is_there, pure=False)
+    parts = aligned(weight, (math.nan,), "sample_weight") if kind(weight, "sample_weight") in DASK else (weight,)
+    assert parts is not None
+    there = np.concatenate(computed([task(part) for part in parts], engine.backend))
+    return None if there.all() else np.flatnonzero(there)
+
+
+def _is_there(part: Any) -> np.ndarray:
+    costs = costs_of_rows(part, len(part), "sample_weight")
+    assert costs is not None
+    return costs != 0
 
 
 def _distinct(part: Any) -> list[Any]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pipeline.collections.kinds import DASK_FRAME, DATASET, FRAMES, PATH, is_dask, kind_of
 from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES
-from pipeline.data.ingest.ingest import IngestSpec, check_bias, reading_spec
+from pipeline.data.ingest.ingest import IngestSpec, reading_spec
+from pipeline.data.ingest.settle import check_bias
 from pipeline.data.inputs import open_dataset
 from pipeline.data.reading.base import ReadOptions
 from pipeline.data.tables.asked import AUTO

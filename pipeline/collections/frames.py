@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline.collections.kinds import PANDAS, POLARS, kind_of
@@ -35,6 +36,8 @@ def _from_pandas(frame: Any, where: str) -> pa.Table:
 def _column(column: Any, name: str, where: str) -> pa.Array:
     if hasattr(column.dtype, "fill_value"):  # a sparse column of pandas, which Arrow does not know
         column = column.sparse.to_dense()
+    if isinstance(column.dtype, np.dtype) and not column.dtype.isnative:  # nor bytes the other way round
+        column = column.astype(column.dtype.newbyteorder("="))
     try:
         made = pa.array(column, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

@@ -1,13 +1,13 @@
 """Matrices as parts: NumPy, SciPy sparse of any format, and what else can become CSR.
 
 A matrix may be large beside what its rows take in a shard (dense ones of zeros), so it is converted a slice at a time.
-Entries that stand twice in a sparse matrix are added up, as SciPy does.
+Entries that stand twice in a sparse matrix are added up, as SciPy does. Rows of weight 0 are not there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,17 +43,31 @@ class MatrixReader:
         labels = self._labels(part, n_rows)
         costs = costs_of_rows(part.weight, n_rows, part.where)
         rules = ReadRules(base=0, features=self.n_features, add_duplicates=True, unlabelled=self.unlabelled)
-        for start, stop, csr in slices(matrix):
-            origin = Origin(part.where, start, columns=self.columns)
+        for start, stop, arrays in slices(matrix):
+            csr = arrays
+            origin, some = Origin(part.where, start, columns=self.columns), labels.codes[start:stop]
+            mine = None if costs is None else costs[start:stop]
+            if mine is not None and not mine.all():
+                kept = np.flatnonzero(mine)
+                origin, some, mine, csr = replace(origin, kept=kept), some[kept], mine[kept], _only(csr, mine != 0)
+            if not some.size:
+                continue
             indptr, indices, values = csr
             placed = indptr, zero_based(indices, indptr, rules, origin), np.array(values, np.float64)
-            some = RawLabels(labels.codes[start:stop], labels.values)
-            yield make_block(origin, some, placed, rules, None if costs is None else costs[start:stop])
+            yield make_block(origin, RawLabels.coded(some, labels.values), placed, rules, mine)
 
     def _labels(self, part: Part, n_rows: int) -> RawLabels:
         if part.y is None and self.unlabelled:
             return RawLabels(np.zeros(n_rows, np.int32), ("",))
         return labels_of_rows(part.y, n_rows, part.where)
+
+
+def _only(csr: Csr, rows: np.ndarray) -> Csr:
+    """Return some rows; ``rows`` says of each whether it is one."""
+    indptr, indices, values = csr
+    lengths = np.diff(indptr)
+    entries = np.repeat(rows, lengths)
+    return np.concatenate([[0], np.cumsum(lengths[rows])]), indices[entries], values[entries]
 
 
 def checked(x: Any, where: str) -> Any:

@@ -55,7 +55,8 @@ def dataset_in_memory(part: Part, reader: Reader, spec: IngestSpec, group: str |
     """Read a part, and return its rows as a data set."""
     blocks = list(reader.blocks(part))
     if not blocks:
-        raise NoRowsError("no rows; give some of two classes at least", path=part.where)
+        problem = "no rows" if part.weight is None else "no rows of weight above 0"
+        raise NoRowsError(f"{problem}; give some of two classes at least", path=part.where)
     coder = LabelCoder(spec.positive)
     numbers = [coder.numbered(block.labels, part.where) for block in blocks]
     labels = coder.finish(part.where)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.data.reading.block import Block, Origin
+from pipeline.data.reading.columns import codes_of
 from pipeline.data.reading.labels import RawLabels
 from pipeline.data.reading.layout import is_numeric, is_text
 from pipeline.data.tables.encoding import Encoding
@@ -86,12 +87,16 @@ def _column(values: Any, what: str, where: str) -> Any:
 def labels_of_rows(y: Any, n_rows: int, where: str) -> RawLabels:
     """Return the labels of so many rows; where one is missing, its text is empty."""
     column = _as_many(arrow_of(y, "the labels", where), "the labels", n_rows, where)
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    expect_labels(column.type, where)
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return RawLabels.coded(codes_of(encoded, len(encoded.dictionary)), [*encoded.dictionary.to_pylist(), None])
+
+
+def expect_labels(kind: pa.DataType, where: str) -> None:
+    """Raise DataError for a type that no label has."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not (is_numeric(kind) or is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
         raise DataError(f"the labels are {kind}; labels must be numbers or text: convert them", path=where)
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
-    return RawLabels.coded(codes, [*encoded.dictionary.to_pylist(), None])
 
 
 def costs_of_rows(weight: Any, n_rows: int, where: str) -> np.ndarray | None:

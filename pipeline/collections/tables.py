@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.collections.frames import arrow_table
-from pipeline.collections.part import Part, arrow_of
+from pipeline.collections.part import Part, arrow_of, expect_labels
 from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.block import Block, Origin, ReadRules
 from pipeline.data.reading.columns import block_of
@@ -23,7 +25,8 @@ Batch = tuple[pa.Table, Origin]
 class TableReader:
     """Reads tables by their columns' names; of rows to be scored (``unlabelled``) no label is asked.
 
-    Labels and weights that are given apart become columns of the names that the layout has for them.
+    Labels and weights that are given apart become columns of the names that the layout has for them; rows of weight 0
+    are not there.
     """
 
     layout: Layout
@@ -60,7 +63,11 @@ class TableReader:
             raise DataError(f"no column {listed(missing)}, which other parts have; add it", path=part.where)
         step, wanted = self.layout.batch_rows(), table.select(self.layout.names)
         for start in range(0, table.num_rows, step):
-            yield wanted.slice(start, step), Origin(part.where, start, columns=self.layout.features)
+            batch, kept = wanted.slice(start, step), None
+            if part.weight is not None:
+                batch, kept = _with_weight(batch, self.layout.weight)
+            if batch.num_rows:
+                yield batch, Origin(part.where, start, columns=self.layout.features, kept=kept)
 
     def encoded(self, encoding: Encoding) -> TableReader:
         """Return what reads the same tables with what was learnt of them."""
@@ -71,11 +78,24 @@ class TableReader:
         for values, name, what in given:
             if values is not None:
                 column = arrow_of(values, what, part.where)
+                if name == self.layout.label:
+                    expect_labels(column.type, part.where)
                 if len(column) != table.num_rows:
                     problem = f"{table.num_rows:,} rows, but {what} are {len(column):,}"
                     raise DataError(f"{problem}; give one a row", path=part.where)
                 table = table.append_column(name, column)
         return table
+
+
+def _with_weight(batch: pa.Table, name: str | None) -> tuple[pa.Table, np.ndarray | None]:
+    """Return the rows whose weight is not 0, and which they are; None: all. What is no number is refused later."""
+    column = batch.column(name)
+    if not (is_numeric(column.type) or pa.types.is_boolean(column.type)):
+        return batch, None
+    there = pc.not_equal(column.cast(pa.float64(), safe=False), 0.0).fill_null(True)
+    if pc.all(there).as_py() is not False:
+        return batch, None
+    return batch.filter(there), np.flatnonzero(there.to_numpy())
 
 
 @dataclass(frozen=True)

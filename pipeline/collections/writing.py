@@ -126,7 +126,8 @@ def _written(source: Partitioned, writing: Writing, engine: Engine, listen: List
 
     parts = computed(tasks, engine.backend, told)
     if not rows:
-        raise NoRowsError("no rows in any partition; see what the filters before it leave", path=source.name)
+        problem = "no rows" if source.weight is None else "no rows of weight above 0"
+        raise NoRowsError(f"{problem} in any partition; see what the filters before it leave", path=source.name)
     return parts
 
 

@@ -77,8 +77,8 @@ class Dataset:
     ``columns`` names the features but for the bias, where the source had names; ``index_base`` is what the indices of
     svmlight text that went into it count from, if there was any. ``class_counts`` are the rows of each class, where
     there are three or more; ``view`` says that this is one of those against the rest. ``group`` is the column that rows
-    have their groups from, if they have any; ``encoding`` is what made features of a table's columns. ``keeper`` is
-    held for as long as this is: temporary shards go with it.
+    have their groups from, if they have any; ``ids`` are the columns kept to tell rows apart; ``encoding`` is what made
+    features of a table's columns. ``keeper`` is held for as long as this is: temporary shards go with it.
     """
 
     path: str
@@ -96,6 +96,7 @@ class Dataset:
     view: OneAgainstRest | None = None
     group: str | None = None
     encoding: Encoding | None = None
+    ids: tuple[str, ...] = ()
     keeper: object = field(default=None, compare=False, repr=False)
 
     @property
@@ -171,6 +172,7 @@ def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
         class_counts=manifest.class_counts,
         group=manifest.group,
         encoding=manifest.encoding,
+        ids=manifest.ids,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.collections.distinct import typed_labels
+from pipeline.collections.distinct import rows_with_weight, typed_labels
 from pipeline.collections.door import dataset_of
 from pipeline.collections.kinds import DASK_ARRAY, DASK_BAG, DASK_FRAME, kind_of
 from pipeline.collections.lazy import lazily
@@ -22,7 +22,7 @@ from pipeline.errors import SpecError
 from pipeline.estimators.inputs import Training
 from pipeline.events import Listener
 
-NOT_FOR_SCORES = ("run_", "_data", "_kept_duals", "cv_results_")  # what no partition needs
+NOT_FOR_SCORES = ("run_", "_data", "_rows", "_kept_duals", "cv_results_")  # what no partition needs
 
 
 def dask_training(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, listen: Listener) -> Training:
@@ -35,6 +35,7 @@ def dask_training(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: floa
         data = dataset_of(x, y, sample_weight=sample_weight, columns=columns, bias=bias, engine=engine, listen=listen)
         names = data.classes or (data.labels.negative[0], data.labels.positive[0])
         classes = typed_labels(names, y, engine)
+        rows = None if sample_weight is None else rows_with_weight(sample_weight, engine)
     estimator.n_features_in_ = data.n_features - (1 if data.bias else 0)
     estimator.__dict__.pop("feature_names_in_", None)
     if data.columns is not None:
@@ -42,7 +43,7 @@ def dask_training(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: floa
     weights = estimator.class_weight
     if isinstance(weights, Mapping):
         weights = {label_text(label): weight for label, weight in weights.items()}
-    return Training(data, classes, None, weights)
+    return Training(data, classes, rows, weights)
 
 
 def refuse_bags(x: Any) -> None:

@@ -27,6 +27,7 @@ from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.estimators.inputs import Training, is_named
+from pipeline.estimators.odd import explained
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.directory import Run, StepView
 from pipeline.scoring.classes_model import ClassesModel
@@ -81,7 +82,8 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
             return lazy_decisions(self, X)
         if is_named(X):
             return self._scores_of_data(X)
-        x = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        with explained(X):
+            x = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         found = self._linear_scores(x) if self.kernel == "linear" else self._kernel_scores(x)
         return found[:, 0] if found.shape[1] == 1 else found
 
@@ -147,6 +149,7 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
         self._model = any_model_of(step, training=data)
         in_memory = data.kind == ARRAYS
         self._data = None if in_memory else data  # whose rows are somewhere else
+        self._rows = None if in_memory else training.rows
         self._kept_duals = duals_of(parts, data, training.rows) if in_memory else None
         if in_memory:
             self.run_ = self.run_.kept_by(None)  # a model does not hold the rows that it was trained on
@@ -162,7 +165,7 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
         if self._kept_duals is not None:
             return self._kept_duals
         assert self._data is not None
-        return duals_of(step.parts if isinstance(step, ClassesStep) else (step,), self._data)
+        return duals_of(step.parts if isinstance(step, ClassesStep) else (step,), self._data, self._rows)
 
     def _linear_scores(self, x: Any) -> np.ndarray:
         found: np.ndarray = safe_sparse_dot(x, self.coef_.T, dense_output=True) + self.intercept_

@@ -28,6 +28,7 @@ from pipeline.data.ingest.ingest import reading_spec
 from pipeline.data.inputs import open_dataset
 from pipeline.data.reading.labels import LONGEST_LABEL, MISSING, LabelMap, label_text
 from pipeline.errors import DataError, SpecError, shown
+from pipeline.estimators.odd import explained
 from pipeline.events import Listener
 from pipeline.use.label_values import label_array
 
@@ -92,7 +93,8 @@ def _named(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, list
 
 
 def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> Training:
-    x, y = validate_data(estimator, x, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=True)
+    with explained(x):
+        x, y = validate_data(estimator, x, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=True)
     check_classification_targets(y)
     weights = None if sample_weight is None else weights_given(sample_weight, x)
     rows = None if weights is None or weights.all() else np.flatnonzero(weights)
@@ -100,9 +102,9 @@ def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> 
         x, y, weights = x[rows], y[rows], weights[rows]
     classes, codes = np.unique(y, return_inverse=True)
     if classes.size < 2:
-        found = f"there is only one class, {shown(classes[0])}"
+        found = f"there is only one class, {shown(classes.tolist()[0])}"
         raise DataError(f"{found}{'' if rows is None else ' among rows of weight above 0'}; an SVM needs two classes")
-    costs = _costs(estimator.class_weight, classes, codes, weights)
+    costs = costs_of(estimator.class_weight, y, weights)
     if costs is not None and not costs.all():
         raise SpecError("a class weight is 0; leave the rows of that class out, or give it a positive weight")
     names = getattr(estimator, "feature_names_in_", None)
@@ -123,10 +125,11 @@ def weights_given(sample_weight: Any, x: Any) -> np.ndarray:
     return found
 
 
-def _costs(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
-    """Return the rows' costs; None: all are 1."""
+def costs_of(class_weight: Any, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+    """Return the costs of rows: their weights times those of their classes; None: all are 1."""
     if class_weight is None:
         return weights
+    classes, codes = np.unique(y, return_inverse=True)
     rows = np.ones(codes.size) if weights is None else weights
     if isinstance(class_weight, str) and class_weight == BALANCED:
         by_class = rows.sum() / (classes.size * np.bincount(codes, rows))

@@ -31,17 +31,21 @@ from pipeline.runs.directory import Run
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.spec import PATIENCE, PathSpec
 
-Scorer = Callable[[Any, Any, Any], float]
+Scorer = Callable[..., float]
 
 
 @dataclass
 class Split:
-    """One split: what is trained on, what is scored, and what was found at each C."""
+    """One split: what is trained on, what is scored, and what was found at each C.
+
+    ``costs`` are those of the rows that are scored, where these are to count as they do in training.
+    """
 
     model: SieveSVC
     training: Training
     x: Any
     y: np.ndarray
+    costs: np.ndarray | None = None
     steps: dict[float, Any] = field(default_factory=dict)
     scores: dict[float, float] = field(default_factory=dict)
 
@@ -49,9 +53,10 @@ class Split:
         """Train at the C of a grid, from models that are near, and score each model."""
         steps = near([self.steps[c] for c in sorted(self.steps)], sorted(spec.grid or ()))
         run = train_run(engine, self.training.data, spec, MemoryPlace(), None, listen, steps)
+        weighed = {} if self.costs is None else {"sample_weight": self.costs}
         for step in run.steps:
             self.steps[step.c] = step
-            self.scores[step.c] = float(scorer(self._at(run, step.step), self.x, self.y))
+            self.scores[step.c] = float(scorer(self._at(run, step.step), self.x, self.y, **weighed))
 
     def held_out(self, c: float) -> np.ndarray:
         """Return the scores f(x) that the model at C gives the rows that it was not trained on."""
@@ -65,24 +70,28 @@ class Split:
 
 
 class Splits:
-    """All splits of some rows; ``settings`` are parameters of ``SieveSVC``."""
+    """All splits of some rows, given x, y, weights and costs to score with; ``settings`` are those of ``SieveSVC``."""
 
     def __init__(
         self,
         engine: Engine,
         spec: PathSpec,
         scorer: Scorer,
-        arrays: tuple[Any, np.ndarray, np.ndarray | None],
+        arrays: tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None],
         pairs: Sequence[tuple[np.ndarray, np.ndarray]],
         settings: dict[str, Any],
     ) -> None:
         self.engine, self.spec, self.scorer = engine, spec, scorer
-        x, y, weights = arrays
+        x, y, weights, costs = arrays
         self.parts = list[Split]()
-        for train, test in pairs:
+        for k, (train, test) in enumerate(pairs):
+            if costs is not None and not costs[test].any():
+                problem = f"all rows that split {k + 1} scores have weight 0"
+                raise DataError(f"{problem}; make other splits, or name a scoring, which counts rows once")
             model = SieveSVC(**settings)
             some = None if weights is None else weights[train]
-            self.parts.append(Split(model, training_of(model, x[train], y[train], some, silent), x[test], y[test]))
+            training = training_of(model, x[train], y[train], some, silent)
+            self.parts.append(Split(model, training, x[test], y[test], None if costs is None else costs[test]))
         if not self.parts:
             raise DataError("cv makes no split; give at least one pair of rows to train on and rows to score")
 

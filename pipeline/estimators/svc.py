@@ -66,8 +66,8 @@ class SieveSVC(FittedSieve):
     verbose : int, default=0
         1 shows progress, on a terminal and in a notebook.
     probability : bool, default=False
-        Fit probabilities, too, on scores that the rows get in five folds. As in ``SVC`` the most probable of several
-        classes may be another than ``predict`` says.
+        Fit probabilities, too, on scores that the rows get in five folds, each counting once whatever it weighs. As in
+        ``SVC`` the most probable class may be another than ``predict`` says.
 
     Attributes
     ----------

@@ -22,13 +22,14 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError, shown
 from pipeline.estimators.fitted import FittedSieve, weights_of
 from pipeline.estimators.folds import in_folds, possible_folds
-from pipeline.estimators.inputs import Training, is_named, training_of, weights_given
+from pipeline.estimators.inputs import Training, costs_of, is_named, training_of, weights_given
 from pipeline.estimators.searched import Asked, Searched
 from pipeline.estimators.splits import Splits, in_splits
 from pipeline.estimators.svc import SieveSVC, memory_of
 from pipeline.events import Listener
 from pipeline.files import local
 from pipeline.path.gamma import asked_kernel
+from pipeline.path.usual_score import usual_score
 from pipeline.progress import progress
 from pipeline.runs.classes import ClassesStep
 from pipeline.spec import PathSpec
@@ -51,8 +52,10 @@ class SieveSVCCV(FittedSieve):
         In how many folds every C is scored: stratified, by what is in the rows, so that they are the same whatever the
         order of the rows. A splitter of scikit-learn, or splits, are for arrays; each is trained on its own.
     scoring : str or callable, default=None
-        What is to be good; None is accuracy. By name of scikit-learn: accuracy, balanced_accuracy, roc_auc and f1 (of
-        several classes roc_auc_ovr and f1_macro), neg_log_loss; any other, and callables, for arrays.
+        What is to be good; None is accuracy, in which rows left out count as they do in training: by their weights and
+        those of their classes, where there are any. By name of scikit-learn, every row counting once: accuracy,
+        balanced_accuracy, roc_auc and f1 (of several classes roc_auc_ovr and f1_macro), neg_log_loss; any other, and
+        callables, for arrays.
     selection : {"best", "1se"}, default="best"
         The C with the best mean score, or the smallest within one standard error of it.
     epsilon : float, default=1e-3
@@ -133,7 +136,8 @@ class SieveSVCCV(FittedSieve):
         y : array-like of shape (n_samples,), default=None
             The classes of the rows of an array.
         sample_weight : array-like of shape (n_samples,), default=None
-            What multiplies each row's cost in training; rows of weight 0 are left out. Scores count every row once.
+            What multiplies each row's cost in training, and its part in the score if ``scoring`` is None; rows of
+            weight 0 are left out.
 
         Returns
         -------
@@ -142,7 +146,7 @@ class SieveSVCCV(FittedSieve):
         """
         with progress(quiet=not self.verbose) as listen, Engine(self.scheduler) as engine:
             training = training_of(self, X, y, sample_weight, listen)
-            select = self._select(training)
+            select = self._select(engine, training)
             if select is not None and (self.cv is None or isinstance(self.cv, Integral)):
                 count = possible_folds(training.data, 5 if self.cv is None else int(self.cv))
                 spec = replace(self._spec(engine, training, select), cv=count)
@@ -183,12 +187,14 @@ class SieveSVCCV(FittedSieve):
         step = (exact or near)[-1]
         return weights_of(step.parts if isinstance(step, ClassesStep) else (step,))
 
-    def _select(self, training: Training) -> str | None:
+    def _select(self, engine: Engine, training: Training) -> str | None:
         """Return the score of ours that is meant, if it is one."""
-        if not (self.scoring is None or isinstance(self.scoring, str)):
+        if self.scoring is None:
+            return usual_score(engine, training.data, PathSpec(class_weight=training.class_weight))
+        if not isinstance(self.scoring, str):
             return None
         several = len(training.classes) > 2
-        return (OURS | (OF_SEVERAL if several else OF_TWO)).get(self.scoring or "accuracy")
+        return (OURS | (OF_SEVERAL if several else OF_TWO)).get(self.scoring)
 
     def _spec(self, engine: Engine, training: Training, select: str = PathSpec.select) -> PathSpec:
         out = None if self.out is None else local(self.out)
@@ -222,6 +228,7 @@ class SieveSVCCV(FittedSieve):
             )
         x, y = validate_data(self, given[0], given[1], accept_sparse="csr", dtype=np.float64, reset=False)
         weights = None if given[2] is None else weights_given(given[2], x)
+        costs = None if self.scoring is not None else costs_of(self.class_weight, y, weights)
         pairs = list(check_cv(self.cv, y, classifier=True).split(x, y))
         names = SieveSVC().get_params()
         settings = {name: value for name, value in self.get_params().items() if name in names and name not in OWN}
@@ -229,7 +236,7 @@ class SieveSVCCV(FittedSieve):
         if spec.gamma is not None:
             settings["gamma"] = spec.gamma
         scorer = check_scoring(SieveSVC(**settings), self.scoring)
-        splits = Splits(engine, spec, scorer, (x, y, weights), pairs, settings)
+        splits = Splits(engine, spec, scorer, (x, y, weights, costs), pairs, settings)
         return in_splits(splits, training, self._asked(), listen)
 
     def _asked(self) -> Asked:

@@ -8,6 +8,7 @@ first, as LinearSVC has it. With c_k rows of class k, said_k rows called k and h
     F1                   mean of 2 hits_k / (said_k + c_k) over the classes that have rows or were said
     AUC                  mean over the classes that have rows of the AUC of s_k, k against the rest
     log-loss             of p_ik / sum_j p_ij, p_k being the cross-fitted sigmoid of s_k (``maths.sigmoid``)
+    weighted accuracy    sum of c_i over the rows that are rightly called / sum of c_i
 
 All but accuracy and F1 need rows of two classes at least, else they are None. Scores come a class at a time, as the
 models do: in memory are a few numbers a row, whatever K is.
@@ -19,14 +20,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pipeline.maths.score import LOG_LOSS, auc
+from pipeline.maths.score import LOG_LOSS, WEIGHTED, auc, weighted_accuracy
 from pipeline.maths.sigmoid import LEAST_PROBABILITY, cross_fitted_probabilities
 
 
-def class_scores(columns: Iterable[np.ndarray], codes: np.ndarray, select: str = "accuracy") -> dict[str, float | None]:
+def class_scores(
+    columns: Iterable[np.ndarray], codes: np.ndarray, select: str = "accuracy", costs: np.ndarray | None = None
+) -> dict[str, float | None]:
     """Return the scores of rows with class ``codes``, given the scores of all rows by each class's model in turn.
 
-    As for two classes, the log-loss is there only if it is the one to ``select`` by.
+    As for two classes, the log-loss and the accuracy weighted by ``costs`` are there only if selected by.
     """
     n, several = codes.size, codes.size > 0 and bool((codes != codes[0]).any())
     top, said = np.full(n, -np.inf), np.zeros(n, np.int64)
@@ -48,6 +51,8 @@ def class_scores(columns: Iterable[np.ndarray], codes: np.ndarray, select: str =
     found = {name: found[name] for name in ("accuracy", "balanced_accuracy", "auc", "f1")}
     if select == LOG_LOSS:
         found[LOG_LOSS] = _loss(of_truth, total, classes) if several and finite else None
+    if select == WEIGHTED:
+        found[WEIGHTED] = weighted_accuracy(said == codes, costs)
     return found
 
 

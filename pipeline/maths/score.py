@@ -3,6 +3,9 @@
 An SVM has no probabilities of its own: its log-loss is that of Platt's sigmoid, fitted on one half of the scored rows
 and judged on the other (``maths.sigmoid``). It takes about as long as all others together, and is there only where it
 is selected. The smaller it is the better; of the others, the larger. ``gain`` has one direction for all.
+
+The weighted accuracy counts rows as training does, by their costs c_i: sum of c_i over the rows that are rightly called
+over sum of c_i. It, too, is there only where it is selected.
 """
 
 from __future__ import annotations
@@ -14,16 +17,19 @@ import numpy as np
 
 from pipeline.maths.sigmoid import cross_fitted_loss
 
-LOG_LOSS = "log_loss"
+LOG_LOSS, WEIGHTED = "log_loss", "weighted_accuracy"
+WHERE_SELECTED = (LOG_LOSS, WEIGHTED)  # the scores that are not made unless they are asked for
 
 Scores = Mapping[str, float | None]
 
 
-def scores(f: np.ndarray, labels: np.ndarray, select: str = "accuracy") -> dict[str, float | None]:
+def scores(
+    f: np.ndarray, labels: np.ndarray, select: str = "accuracy", costs: np.ndarray | None = None
+) -> dict[str, float | None]:
     """Return the four scores of rows with margins ``f``; one that is not defined (a class is missing) is None.
 
-    The log-loss is the fifth if it is the one to ``select`` by. A row of score exactly 0 counts as negative, as
-    LIBLINEAR counts it.
+    The log-loss is the fifth if it is the one to ``select`` by, or the accuracy weighted by ``costs`` (None: all are
+    1). A row of score exactly 0 counts as negative, as LIBLINEAR counts it.
     """
     score = f * labels
     said, true = score > 0, labels > 0
@@ -35,7 +41,17 @@ def scores(f: np.ndarray, labels: np.ndarray, select: str = "accuracy") -> dict[
     if select == LOG_LOSS:
         defined = positives and negatives and np.isfinite(ranked[[0, -1]]).all()
         found[LOG_LOSS] = cross_fitted_loss(ranked[truth], ranked[~truth]) if defined else None
+    if select == WEIGHTED:
+        found[WEIGHTED] = weighted_accuracy(said == true, costs)
     return found
+
+
+def weighted_accuracy(right: np.ndarray, costs: np.ndarray | None) -> float | None:
+    """Return the share that rows which are rightly called have of all costs; None without rows."""
+    if not right.size:
+        return None
+    shares = np.ones(right.size) if costs is None else costs / costs.max()  # whose sum is finite
+    return min(1.0, float(shares[right].sum()) / float(shares.sum()))
 
 
 def two_class_scores(

@@ -64,6 +64,10 @@ class Intake:
     def _columns(self, plan: Plan) -> IngestSpec:
         """Return how files are read: the first night learns what is in the columns of its tables from all of them."""
         spec, there = self.job.reading, self._manifest()
+        if there is not None and there.labels.classes != spec.classes:
+            has = f"has the classes {', '.join(there.labels.classes)}" if there.labels.classes else "has two classes"
+            cure = "put back what it said, or name another store, which begins with a first night"
+            raise JobError(f"{self.job.source}: classes: are not those of the store, which {has}; {cure}")
         if there is None:
             return learnt([entry.opened_by for entry in plan.add], spec, self.listen)
         asked = None if spec.reading.table is None else spec.reading.table.digest

@@ -13,17 +13,30 @@ from typing import Any
 from pipeline.data.ingest.ingest import IngestSpec, reading_spec
 from pipeline.data.reading.block import LARGEST_FEATURES
 from pipeline.data.reading.formats import FORMATS
+from pipeline.data.reading.labels import named_classes
 from pipeline.data.stores.located import is_url
 from pipeline.errors import JobError, SpecError
-from pipeline.maths.score import LOG_LOSS
+from pipeline.maths.score import WHERE_SELECTED
 from pipeline.nightly.gate import Gate, read_gate
 from pipeline.spec import RULES, SCORES, SOLVERS, PathSpec
 from pipeline.yaml_lines import Section, read_yaml
 from pipeline.yaml_values import brief, flag, label, number, one_of, size, text, texts, whole
 
+
+def _labels(value: Any) -> tuple[str, ...]:
+    """Read the names of three classes or more."""
+    if not isinstance(value, list):
+        raise ValueError(f"{brief(value)} is not a list of labels such as [ham, spam, unsure]")
+    try:
+        return named_classes([label(each) for each in value]).classes
+    except SpecError as error:
+        raise ValueError(str(error)) from error
+
+
 READING: dict[str, Callable[[Any], Any]] = {
     "format": one_of(*FORMATS),
     "positive": label,
+    "classes": _labels,
     "columns": text,
     "bias": number,
     "features": whole(1, LARGEST_FEATURES),
@@ -95,7 +108,7 @@ class Job:
     """A nightly job. ``window`` is in days; ``keep`` is how many runs besides the current one are kept.
 
     ``notify`` are the words of a command that is told how a night ended; ``stated`` are the options of reading that
-    the file names.
+    the file names, and ``selects`` says whether it names the score to choose by.
     """
 
     source: Path
@@ -112,6 +125,7 @@ class Job:
     expected: Expected = field(default_factory=Expected)
     notify: tuple[str, ...] = ()
     stated: frozenset[str] = frozenset()
+    selects: bool = True
 
     @property
     def settings(self) -> str:
@@ -141,8 +155,9 @@ def read_job(path: str | Path) -> Job:
     if not scored:
         raise top.error("holdout", "is above 0: the best C and the gates need rows to score; for example 0.1")
     for gate in gates:
-        if gate.score == LOG_LOSS != training.settings["select"]:
-            raise top.error("gate", f"{gate.text}: this score is made only if it is selected by; add select: log_loss")
+        if gate.score in WHERE_SELECTED and gate.score != training.settings["select"]:
+            cure = f"add select: {gate.score}"
+            raise top.error("gate", f"{gate.text}: this score is made only if it is selected by; {cure}")
     keep, reading = top.section("keep"), top.section("reading")
     if keep:
         keep.only("runs")
@@ -161,6 +176,7 @@ def read_job(path: str | Path) -> Job:
         expected=_expected(top.section("expect")),
         notify=top.optional("notify", _words) or (),
         stated=frozenset(reading.items if reading else ()),
+        selects="select" in top.items,
     )
 
 
@@ -177,6 +193,8 @@ def _reading(top: Section, here: Callable[[str], str]) -> IngestSpec:
         given["max_line"] = top.take("max_line", size)
     if section and given.get("columns", "auto") not in ("auto", "none"):
         given["columns"] = here(given["columns"])
+    if "classes" in given and "positive" in given:
+        raise (section or top).error("classes", "and positive exclude each other; leave one out")
     try:
         return reading_spec(**given)
     except SpecError as error:
@@ -228,8 +246,10 @@ def _words(value: Any) -> tuple[str, ...]:
 def _class_weight(value: Any) -> Any:
     if value == "balanced":
         return value
+    if isinstance(value, dict) and value:
+        return {label(name): number(weight) for name, weight in value.items()}
     if not isinstance(value, list) or len(value) != 2:
-        raise ValueError(f"{brief(value)} is neither balanced nor a pair [NEGATIVE, POSITIVE]")
+        raise ValueError(f"{brief(value)} is neither balanced nor a pair [NEGATIVE, POSITIVE] nor weights by label")
     return tuple(map(number, value))
 
 

@@ -43,7 +43,7 @@ from pipeline.nightly.under_way import UnderWay
 from pipeline.path.clock import Clock
 from pipeline.path.train import budget_for
 from pipeline.redact import redacted
-from pipeline.runs.directory import STEPS, open_path
+from pipeline.runs.directory import PARTS, STEPS, open_run
 
 MOST_STOPS = 5  # at the same place; a night's scheduler may try three times
 Ended = Callable[[NightRecord, str], None]
@@ -91,7 +91,7 @@ def plan_night(job: Job, today: date) -> dict[str, Any]:
         name = unfinished.night if unfinished else store.free_name(today)
         (reference, notes), old = reference_of(store), store.superfluous(job.keep)
     plan = nights.plan(name, today)
-    c = open_path(store.runs / reference).best.c if reference else None
+    c = open_run(store.runs / reference).best.c if reference else None
     grid = job.training.spec(c, budget_for(None)).grid
     missing = job.expected.missing(len(plan.add) + arrived(store.ledger(), str(today))[0], job.expected.rows)
     return {
@@ -193,8 +193,9 @@ class Nights:
         if not night.taken_in:
             adding = ledger.adding
             return f"while {adding.name} was added" if adding else f"in intake, with {len(ledger.entries)} files known"
-        steps = self.store.runs / night.night / STEPS
-        done = steps.read_bytes().count(b"\n") if steps.is_file() else 0
+        run = self.store.runs / night.night
+        lines = [run / STEPS, *run.glob(f"{PARTS}/*/{STEPS}")]
+        done = sum(steps.read_bytes().count(b"\n") for steps in lines if steps.is_file())
         return f"in training, after {done} steps"
 
     def complete(self, night: UnderWay) -> NightRecord:

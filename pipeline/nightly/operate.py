@@ -14,7 +14,7 @@ from pipeline.nightly.metrics import write_metrics
 from pipeline.nightly.records import HELD, PUBLISHED, is_night
 from pipeline.nightly.standing import Standing, published_at
 from pipeline.nightly.store import Store
-from pipeline.runs.directory import open_path
+from pipeline.nightly.tonight import expect_usable
 
 NIGHTS_SHOWN = 7
 
@@ -88,7 +88,7 @@ def roll_back(store: Store, name: str | None) -> str:
         if night is None or night.status not in (PUBLISHED, HELD):
             was = night.status if night else "never finished"
             raise JobError(f"{store.root}: night {name} was {was}: no judge let it pass; name one that was published")
-        open_path(store.runs / name).best.model.w()
+        expect_usable(store.runs / name)
         store.set_hold(name)  # first: killed in between, no night publishes over what was meant to stay
         store.publish(name)
         write_metrics(store)

@@ -4,7 +4,7 @@ screen    yesterday's w, and its alpha carried over to today's rows, are feasibl
           settles rows before any training
 train     around yesterday's best C, or the whole path, starting from yesterday's model; the first night as ``tune``
 judge     today's best model and yesterday's on the same rows, held out of both trainings; the gates
-verify    the certificate of today's best model, recomputed
+verify    the certificate of today's best model, recomputed; of several classes, that of each
 """
 
 from __future__ import annotations
@@ -13,35 +13,29 @@ import math
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import JobError, RunError
 from pipeline.events import Listener
-from pipeline.maths.score import scores
-from pipeline.maths.verdicts import KEEP
 from pipeline.nightly.job import Job
 from pipeline.nightly.records import PUBLISHED, REFUSED, NightRecord
 from pipeline.nightly.store import Store
+from pipeline.nightly.yesterday import Yesterday, yesterday_of
+from pipeline.path.class_weights import settled_for_two
 from pipeline.path.clock import Clock
 from pipeline.path.curve import coarse_grid
 from pipeline.path.path import versions
 from pipeline.path.search import first_c
-from pipeline.path.train import budget_for, train_two
-from pipeline.runs.directory import Run, StepView, open_path, read_header
+from pipeline.path.train import AnyStep, budget_for, train_run
+from pipeline.path.usual_score import usual_score
+from pipeline.runs.classes import ClassesHeader, ClassesRun, ClassesStep
+from pipeline.runs.directory import Run, RunOf, open_run, read_header, read_item
+from pipeline.runs.records import CLASSES_FORMAT, RunHeader
 from pipeline.runs.writer import changed_versions
 from pipeline.spec import PATIENCE, PathSpec
-from pipeline.use.screen import screening
-from pipeline.verify.verify import verify
-
-
-@dataclass(frozen=True)
-class Yesterday:
-    """What yesterday's model is worth on today's data: rows it settles at its C, and its scores."""
-
-    settled: float
-    relative_gap: float
-    scores: dict[str, float | None] | None
+from pipeline.verify.classes import verify_any
 
 
 @dataclass(frozen=True)
@@ -58,39 +52,51 @@ class Tonight:
     def run(self, night: NightRecord) -> NightRecord:
         """Do it all in the night's run, from that of its reference; return the record with what was found."""
         name, reference = night.night, night.reference
-        old = open_path(self.store.runs / reference) if reference else None
+        self._expect_rows()
+        old = open_run(self.store.runs / reference) if reference else None
         before = old.best if old else None
         folder = self.store.runs / name
         spec = self.job.training.spec(before.c if before else None, self._budget(folder))
+        if not self.job.selects:
+            spec = replace(spec, select=usual_score(self.engine, self.data, spec))
         if before is None and not self.job.training.whole_path:
             spec = self._first_spec(spec)
-        yesterday = None
+        yesterday: Yesterday | None = None
         if before:
             with self.clock("screen"):
-                yesterday = self._yesterday(before, spec)
+                yesterday = yesterday_of(self.engine, self.data, before, spec)
         with self.clock("train"):
             run = self._trained(spec, folder, _nearest(old, spec.grid))
         self._check_scores(run, spec)
         best = run.best
-        verdicts = [gate.judge(best.scored, yesterday.scores if yesterday else None) for gate in self.job.gates]
+        scored = dict(best.scores or {})
+        verdicts = [gate.judge(scored, yesterday.scores if yesterday else None) for gate in self.job.gates]
         with self.clock("verify"):
-            (finding,) = verify(self.engine, folder, self.data, best.step, self.listen)
-        passed = finding.holds and all(verdict.passed for verdict in verdicts)
+            findings = verify_any(self.engine, folder, self.data, best.step, self.listen)
+        holds = all(finding.holds for finding in findings)
+        passed = holds and all(verdict.passed for verdict in verdicts)
         return replace(
             night,
             status=PUBLISHED if passed else REFUSED,
             c=best.c,
-            models=len(run.steps),
+            models=len(run.steps) * (len(self.data.classes) or 1),
             relative_gap=best.relative_gap,
-            verified=finding.holds,
-            problem=finding.problem,
+            verified=holds,
+            problem=next((finding.problem for finding in findings if finding.problem), ""),
             settled=yesterday.settled if yesterday else None,
             reference_gap=yesterday.relative_gap if yesterday else None,
-            scores=best.scored,
-            yesterday=yesterday.scores if yesterday else None,
+            scores=scored,
+            yesterday=dict(yesterday.scores) if yesterday and yesterday.scores is not None else None,
             gates=tuple(verdicts),
             passes=sum(step.passes for step in run.steps),
         )
+
+    def _expect_rows(self) -> None:
+        """Stop where a class has no row yet, or none any more."""
+        for name, count in zip(self.data.classes, self.data.class_counts, strict=True):
+            if not count:
+                cure = "wait for files that have some, or leave it out of classes, in another store"
+                raise JobError(f"class {name} has no row in the store, and no model; {cure}")
 
     def _first_spec(self, spec: PathSpec) -> PathSpec:
         """Return the settings of a night without a C to begin with: the C that ``tune`` tries, while scores rise."""
@@ -104,36 +110,38 @@ class Tonight:
         except RunError:
             return budget_for(None)
 
-    def _trained(self, spec: PathSpec, folder: Path, starts: list[StepView]) -> Run:
+    def _trained(self, spec: PathSpec, folder: Path, starts: list[AnyStep]) -> Run | ClassesRun:
         """Train, or go on; what a killed attempt made of other data, settings or versions is begun afresh."""
         if folder.exists() and not self._goes_on(folder, spec):
             shutil.rmtree(folder)
-        return train_two(self.engine, self.data, spec, folder, None, self.listen, starts)
+        return train_run(self.engine, self.data, spec, folder, None, self.listen, starts)
 
     def _goes_on(self, folder: Path, spec: PathSpec) -> bool:
         try:
-            header = read_header(folder)  # its steps may be damaged: training mends that
+            header = _header(folder)  # its steps may be damaged: training mends that
         except RunError:
             return False
-        same = header.spec == spec and header.data.fingerprint == self.data.fingerprint
+        same = self._same_settings(header.spec, spec) and header.data.fingerprint == self.data.fingerprint
         return same and not changed_versions(header, versions())
 
-    def _check_scores(self, run: Run, spec: PathSpec) -> None:
+    def _same_settings(self, stored: PathSpec, spec: PathSpec) -> bool:
+        """Compare settings; those of two classes are stored as their signs have them."""
+        return stored == (spec if self.data.classes else settled_for_two(self.data, spec))
+
+    def _check_scores(self, run: Run | ClassesRun, spec: PathSpec) -> None:
         """Stop where the rows held out cannot tell a good model from a bad one."""
+        last = run.steps[-1].scores or {}
         for name in (spec.select, *(gate.score for gate in self.job.gates)):
-            if run.steps[-1].scored[name] is None:
+            if last.get(name) is None:
                 held = f"holdout {spec.holdout:g} of {self.data.n_rows:,} rows"
                 problem = f"{name} is not defined: the rows held out ({held}) are of one class"
                 raise JobError(f"{problem}; wait for more rows, or raise holdout")
 
-    def _yesterday(self, before: StepView, spec: PathSpec) -> Yesterday:
-        """Screen today's rows with yesterday's model, and score it on the rows held out."""
-        found = screening(self.engine, self.data, before, before.c, spec.rule, spec.memory, spec)
-        state, point = found.state, found.point
-        undecided = sum(int((part.verdicts == KEEP).sum()) for part in found.parts())
-        held = state.held_out()
-        scored = scores(point.margins[held], state.labels[held], spec.select) if held.size else None
-        return Yesterday(1 - undecided / max(1, state.trained), point.certificate.relative_gap, scored)
+
+def _header(folder: Path) -> RunHeader | ClassesHeader:
+    """Read what run.json says of a run of two classes, or of several."""
+    item = read_item(folder)
+    return ClassesHeader.from_json(item) if item["format"] == CLASSES_FORMAT else read_header(folder)
 
 
 def reference_of(store: Store) -> tuple[str | None, list[str]]:
@@ -145,7 +153,7 @@ def reference_of(store: Store) -> tuple[str | None, list[str]]:
     if current is None:
         return None, []
     try:
-        _usable(store, current)
+        expect_usable(store.runs / current)
         return current, []
     except RunError as error:
         trouble = f"the published run cannot be used ({error})"
@@ -153,19 +161,21 @@ def reference_of(store: Store) -> tuple[str | None, list[str]]:
         name = night.night
         if night.status == PUBLISHED and name != current and (store.runs / name).is_dir():
             try:
-                _usable(store, name)
+                expect_usable(store.runs / name)
                 return name, [f"{trouble}; runs/{name}, published before it, is taken instead"]
             except RunError:
                 continue
     return None, [f"{trouble}; the night starts from nothing"]
 
 
-def _usable(store: Store, name: str) -> None:
+def expect_usable(run: Path) -> None:
     """Read what a night needs of a run, or raise RunError."""
-    open_path(store.runs / name).best.model.w()
+    best = open_run(run).best
+    for part in best.parts if isinstance(best, ClassesStep) else (best,):
+        part.model.w()
 
 
-def _nearest(old: Run | None, grid: tuple[float, ...] | None) -> list[StepView]:
+def _nearest(old: RunOf[Any] | None, grid: tuple[float, ...] | None) -> list[AnyStep]:
     """Return yesterday's models that are nearest to today's C, each once: there today's training starts."""
     if old is None or grid is None:
         return []

@@ -2,8 +2,8 @@
 
 Before step j each run says which C it would take, if any, and how its step before scored. All take the smallest wish,
 so that on the eps-path every run keeps its promise between two C; a run that has come to its end goes on with the
-others. They end when nobody has a wish, or when the mean score has not improved for ``patience`` values of C
-(``has_peaked``).
+others. They end when nobody has a wish, or when the mean score, of folds, of classes each against the rest, or of both,
+has not improved for ``patience`` values of C (``has_peaked``).
 
 The decision is a pure function of what was said. A run that goes on says first what it had said before it was
 interrupted, so that all decide again as they did.

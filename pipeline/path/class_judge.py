@@ -6,7 +6,7 @@ not depend on how it got there. In memory are a few numbers a row, and the score
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from pipeline.data.reading.labels import UNKNOWN
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.maths.class_scores import class_scores
+from pipeline.maths.score import WEIGHTED
 from pipeline.runs.held_out import confusion_of
 from pipeline.runs.records import Scores
 from pipeline.scoring.classes_model import ClassesModel
@@ -65,11 +66,26 @@ def _shard_keys(shard: Shard, spec: PathSpec) -> tuple[np.ndarray, np.ndarray, n
     return np.array(rows.labels), np.array(hashes), np.array(classes)
 
 
-class ClassJudge:
-    """Scores models on the same rows: those left out, or all of ``validation`` whose class is known."""
+def _shard_costs(shard: Shard) -> np.ndarray:
+    return np.array(shard.load().costs)
 
-    def __init__(self, engine: Engine, data: Dataset, split: SplitRows, validation: Dataset | None) -> None:
+
+class ClassJudge:
+    """Scores models on the same rows: those left out, or all of ``validation`` whose class is known.
+
+    ``weights`` are those of the classes, where rows are to count as they do in training.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        data: Dataset,
+        split: SplitRows,
+        validation: Dataset | None,
+        weights: Sequence[float] | None = None,
+    ) -> None:
         self.engine, self.data = engine, data if validation is None else validation
+        self.weights = np.ones(len(data.classes)) if weights is None else np.array(weights)
         self.wanted = split.held_out if validation is None else np.ones(validation.n_rows, np.bool_)
 
     def scores(self, model: ClassesModel, select: str) -> Scores | None:
@@ -77,8 +93,12 @@ class ClassJudge:
         if not self.wanted.any():
             return None
         codes = np.concatenate([found for _, found in self._parts(model.some(0, 1))])
-        known = codes != UNKNOWN
-        return class_scores((column[known] for column in self._columns(model, codes.size)), codes[known], select)
+        known, costs = codes != UNKNOWN, None
+        if select == WEIGHTED:
+            parts = list(self.engine.stream(_shard_costs, self.data.shards))
+            costs = np.concatenate(parts)[self.wanted][known] * self.weights[codes[known]]
+        columns = (column[known] for column in self._columns(model, codes.size))
+        return class_scores(columns, codes[known], select, costs)
 
     def held_out_of(self, model: ClassesModel, of: str) -> dict[str, Any] | None:
         """Return what run.json says of what the models of a C call the rows; None where there is nothing to say."""

@@ -3,8 +3,10 @@
     weights of classes, C -> K problems over the same rows -> run_together -> scores of all classes together, by C
 
 All classes are trained at the same C, so that their scores can be compared: a row is of the class whose model gives it
-the largest. What happens depends on the run directory alone, whose classes' runs go on where they were: killed
-anywhere, the same command ends with the same bits.
+the largest. With patience all of them end together, when the mean of their scores, each against the rest on the rows
+left out, has not improved for so many C (``agreement``): what they say together is known only once all are trained.
+What happens depends on the run directory alone, whose classes' runs go on where they were: killed anywhere, the same
+command ends with the same bits.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def train_classes(
         main = ClassesPath(engine, data, spec, writer, splits[0])
         runs, grid, count = list[Run](), main.grid, len(data.classes)
         paths, problems = [main], main.problems(references)
-        if grid is None and spec.cv:  # the folds' C are those of the path
+        if grid is None and spec.cv and not spec.patience:  # the folds' C are those of the path
             runs, problems = run_together(engine, problems, listen), []
             grid = tuple(step.c for step in runs[0].steps)
         for k, (each, split) in enumerate(zip(specs[1:], splits[1:], strict=True)):
@@ -102,7 +104,7 @@ class ClassesPath:
     def __init__(self, engine: Engine, data: Dataset, spec: PathSpec, writer: ClassesWriter, split: SplitRows) -> None:
         self.engine, self.data, self.spec, self.writer, self.split = engine, data, spec, writer, split
         self.begun = time.perf_counter()
-        weights = weights_of_classes(data, spec, split.trained)
+        self.weights = weights = weights_of_classes(data, spec, split.trained)
         self.writer.update(class_weights=None if weights is None else list(weights))
         self.views = [data.against_rest(k, weights) for k in range(len(data.classes))]
         self.grid = self._grid()
@@ -122,7 +124,7 @@ class ClassesPath:
         self.writer.expect_whole(runs)
         if self.writer.header.is_finished:
             return
-        judge, found = ClassJudge(self.engine, self.data, self.split, validation), list[Scores | None]()
+        judge, found = ClassJudge(self.engine, self.data, self.split, validation, self.weights), list[Scores | None]()
         with one_thread():
             for k, parts in enumerate(zip(*(run.steps for run in runs), strict=True)):
                 found.append(judge.scores(self._model(k, parts), self.spec.select))
@@ -135,6 +137,7 @@ class ClassesPath:
         self.writer.finish(
             runs,
             n_steps=len(found),
+            stopped=runs[0].header.stopped,
             scores=scores or None,
             best_step=chosen,
             held_out=held_out,
@@ -187,8 +190,9 @@ def _check(data: Dataset, spec: PathSpec, references: Sequence[ClassesStep]) -> 
         if missing:
             raise SpecError(f"the reference has no model of class {missing[0]}; give a run of the same classes")
         check_references(spec, step.parts)
-    if spec.patience:
-        raise SpecError(f"{data.path}: patience is for two classes; leave it out, and give the C as --grid")
+    if spec.patience and not (spec.cv or spec.splits):
+        problem = "patience of several classes needs rows that are left out of training"
+        raise SpecError(f"{data.path}: {problem}; give --holdout or --cv, or leave --patience out")
 
 
 def _check_validation(data: Dataset, validation: Dataset, listen: Listener) -> ClassesModel:

@@ -14,6 +14,7 @@ from pipeline.keywords import checked_keywords
 from pipeline.path.gamma import asked_kernel
 from pipeline.path.train import AnyStep, budget_for, judge_of, kept, references_of, told, train_run
 from pipeline.path.tune import tune_run
+from pipeline.path.usual_score import with_score
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import Run, RunOf
 from pipeline.sizes import bytes_of
@@ -47,7 +48,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     holdout: float = PathSpec.holdout,
     fold: tuple[int, int] | None = PathSpec.fold,
     cv: int = PathSpec.cv,
-    select: str = PathSpec.select,
+    select: str | None = None,
     patience: int = PathSpec.patience,
     predict: bool = PathSpec.predict,
     shrink: bool = PathSpec.shrink,
@@ -108,8 +109,9 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
         (k, K): leave out part k of K instead.
     cv : int, default=0
         K: train K such folds beside the run, and score by them.
-    select : str, default="accuracy"
-        The score that names the best step: accuracy, balanced_accuracy, auc, f1 or log_loss.
+    select : str, default=None
+        The score that names the best step: accuracy, balanced_accuracy, auc, f1, log_loss or weighted_accuracy. None is
+        accuracy, or where rows or classes have weights weighted_accuracy: rows count as they do in training.
     patience : int, default=0
         K: end the path when that score has not improved for K values of C; 0 goes on to the end.
     predict : bool, default=True
@@ -164,7 +166,6 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
         holdout=holdout,
         fold=fold,
         cv=cv,
-        select=select,
         patience=patience,
         predict=predict,
         shrink=shrink,
@@ -176,7 +177,8 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     with told(listen, verbose) as hear, engine_for(engine, scheduler, workers, solve_on) as made:
         source = dataset_of(data, **given, **reading, engine=made, listen=hear)
         judge = None if validation is None else judge_of(validation, source, made)
-        settled = shape.settled(spec, made, source)
+        scored = bool(cv or holdout or fold or judge)
+        settled = with_score(shape.settled(spec, made, source), select, made, source, here, scored)
         return kept(here, source, lambda out: train_run(made, source, settled, out, judge, hear, references))
 
 
@@ -195,7 +197,7 @@ def tune(  # noqa: PLR0913 - all but two are keywords
     out: str | Path | None = None,
     cv: int = 5,
     holdout: float = 0.0,
-    metric: str = PathSpec.select,
+    metric: str | None = None,
     select: str = "best",
     patience: int = PATIENCE,
     c_max: float | None = None,
@@ -227,8 +229,9 @@ def tune(  # noqa: PLR0913 - all but two are keywords
         In how many folds every C is scored: stratified, by what is in the rows, the same tomorrow.
     holdout : float, default=0.0
         Score on this share of the rows instead, once.
-    metric : str, default="accuracy"
-        What is to be good: accuracy, balanced_accuracy, auc, f1 or log_loss.
+    metric : str, default=None
+        What is to be good: accuracy, balanced_accuracy, auc, f1, log_loss or weighted_accuracy. None is accuracy, or
+        where rows or classes have weights weighted_accuracy: rows left out count as they do in training.
     select : {"best", "1se"}, default="best"
         The C with the best score, or the smallest within one standard error of it.
     patience : int, default=4
@@ -269,7 +272,6 @@ def tune(  # noqa: PLR0913 - all but two are keywords
         class_weight=class_weight,  # type: ignore[arg-type]  # nor is a mapping kept as one
         holdout=holdout,
         cv=0 if holdout else cv,
-        select=metric,
         patience=patience,
         stratified=True,
         seed=seed,
@@ -277,5 +279,6 @@ def tune(  # noqa: PLR0913 - all but two are keywords
     )
     with told(listen, verbose) as hear, engine_for(engine, scheduler, workers, solve_on) as made:
         source = dataset_of(data, **given, **reading, engine=made, listen=hear)
-        specs = [shape.settled(spec, made, source) for shape in shapes]
+        judged = with_score(spec, metric, made, source, here)
+        specs = [shape.settled(judged, made, source) for shape in shapes]
         return kept(here, source, lambda out: tune_run(made, source, specs, out, hear, select, calibration, c_max))

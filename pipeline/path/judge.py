@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.data.dataset import Dataset
-from pipeline.maths.score import scores
+from pipeline.maths.score import WEIGHTED, scores
 from pipeline.path.space import Point, Space
 from pipeline.runs.contract import KeptModel
 from pipeline.runs.held_out import HOLDOUT, VALIDATION, held_out_of
@@ -15,21 +15,31 @@ from pipeline.runs.records import Scores
 
 
 class Judge:
-    """Scores points on the same rows, whose labels are read once."""
+    """Scores points on the same rows, whose labels, and costs where these count, are read once."""
 
     def __init__(self, space: Space, validation: Dataset | None, select: str) -> None:
         self.space, self.validation, self.select, state = space, validation, select, space.state
         if validation is not None:
-            self.labels = np.concatenate([np.array(shard.load().labels) for shard in validation.shards])
+            parts = [shard.load() for shard in validation.shards]
+            self.labels = np.concatenate([part.labels for part in parts])
+            self.costs = None
+            if select == WEIGHTED:
+                negative, positive = state.class_weights
+                costs = np.concatenate([part.costs for part in parts])
+                self.costs = costs * np.where(self.labels == 1, positive, negative)
         else:
             self.held_out = state.held_out()
-            self.labels = state.labels[self.held_out]
+            self.labels, self.costs = state.labels[self.held_out], state.left_out_costs
 
     def scores(self, point: Point) -> Scores | None:
         """Score a point; None where there is nothing to score it on."""
         if self.validation is not None:
-            return scores(self.space.margins_on(point.pair, point.c, self.validation), self.labels, self.select)
-        return scores(point.margins[self.held_out], self.labels, self.select) if self.held_out.size else None
+            f = self.space.margins_on(point.pair, point.c, self.validation)
+        elif self.held_out.size:
+            f = point.margins[self.held_out]
+        else:
+            return None
+        return scores(f, self.labels, self.select, self.costs)
 
     def held_out_of(self, model: KeptModel) -> dict[str, Any] | None:
         """Return what run.json says of the scores of a step of this run, whose margins are computed again.

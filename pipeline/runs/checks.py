@@ -15,7 +15,7 @@ from typing import Any
 from pipeline.data.shards.strict import is_unicode
 from pipeline.errors import shown
 from pipeline.maths.calibration import Calibration
-from pipeline.maths.score import LOG_LOSS
+from pipeline.maths.score import LOG_LOSS, WHERE_SELECTED
 from pipeline.runs.data_record import stored_table
 from pipeline.runs.held_out import ClassesHeldOut, HeldOut
 from pipeline.spec import RULES, SCORES, PathSpec
@@ -67,10 +67,11 @@ def _is_loss(x: Any) -> bool:
 
 
 def _are_scores(x: Any) -> bool:
-    """Tell scores: all but the log-loss are always there, and are shares."""
+    """Tell scores: all but those that must be selected are always there, and all but the log-loss are shares."""
     if not isinstance(x, dict) or not _is_loss(x.get(LOG_LOSS)):
         return False
-    return all(name in x and _is_score(x[name]) for name in SCORES if name != LOG_LOSS)
+    needed = [name for name in SCORES if name not in WHERE_SELECTED]
+    return all(name in x for name in needed) and all(_is_score(x.get(name)) for name in SCORES if name != LOG_LOSS)
 
 
 def _are_class_scores(x: Any) -> bool:

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.data.dataset import Dataset
-from pipeline.data.ids import refuse_ids_of_shards
+from pipeline.data.ids import with_ids_of
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.inputs import is_shards, open_dataset
 from pipeline.engine.engine import Engine
-from pipeline.errors import DataError, SpecError
+from pipeline.errors import DataError
 from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration
 from pipeline.maths.running_scores import RunningScores
@@ -77,9 +77,9 @@ def predict(
     """Predict every row of ``data``, a part at a time in row order; of a run its best step counts.
 
     ``data`` that are a path are files, read for the model: they need no labels, and their columns ``ids`` go with the
-    predictions (by default those that were ids in training). Data that do not fit the model (another bias, a missing
-    column, labels of the opposite meaning) are an error at once; see ``scoring.model``. ``training`` names the training
-    data of a kernel's model if they are no longer where run.json says.
+    predictions (by default those that were ids in training, or that shards have kept). Data that do not fit the model
+    (another bias, a missing column, labels of the opposite meaning) are an error at once; see ``scoring.model``.
+    ``training`` names the training data of a kernel's model if they are no longer where run.json says.
     """
     if isinstance(source, RunOf | StepView | ClassesStep):
         model = any_model_of(source, None, listen, training)
@@ -87,8 +87,8 @@ def predict(
         model = source
     if isinstance(data, str | Path):
         data = rows_for(model, str(data), IngestSpec(bias=model.bias), listen, ids=ids)
-    elif ids:
-        raise SpecError("ids are columns of files; name these by their path, and not a data set that is open")
+    elif ids and isinstance(data, Dataset):
+        data = with_ids_of(data, ids)
     if isinstance(model, ClassesModel):
         return predict_classes(engine, model, data, listen)
     return predicted(engine, model, data, listen)
@@ -113,11 +113,10 @@ def rows_for(
 ) -> Dataset | RowsToScore:
     """Open DATA to be scored: a shard directory as the data set it is, files as the model needs them.
 
-    Columns ``ids`` of files are kept beside the scores; by default those that were ids in training.
+    Columns ``ids`` are kept beside the scores; by default those that were ids in training, or that shards have kept.
     """
-    refuse_ids_of_shards(path, ids or ())
     if is_shards(path):
-        return open_dataset(path, spec, listen, given)
+        return with_ids_of(open_dataset(path, spec, listen, given), ids or ())
     return RowsToScore(model, path, spec, listen, ids)
 
 

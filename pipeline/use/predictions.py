@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.data.dataset import Dataset
+from pipeline.data.ids import ShardIds
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.events import Listener, Progress, silent
@@ -41,7 +42,7 @@ class Parts:
 
     path: str
     scored: Iterator[Scored]
-    ids: IdColumns | None
+    ids: IdColumns | ShardIds | None
 
     @classmethod
     def of(
@@ -54,8 +55,8 @@ class Parts:
     ) -> Parts:
         """Score data; ``watch`` is shown the rows."""
         if isinstance(data, RowsToScore):
-            return cls(data.path, data.parts(watch), data.id_columns())
-        return cls(data.path, model.shard_scores(engine, data, listen, watch), None)
+            return cls(data.path, data.parts(watch), _ids_of(data))
+        return cls(data.path, model.shard_scores(engine, data, listen, watch), _ids_of(data))
 
     def __iter__(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, pa.Table | None]]:
         row = 0
@@ -74,21 +75,27 @@ def progress_of(data: Dataset | RowsToScore, rows: int) -> Progress:
 
 def has_ids(data: Dataset | RowsToScore) -> bool:
     """Whether columns of the data go with the predictions."""
-    return isinstance(data, RowsToScore) and bool(data.ids)
+    return bool(data.ids)
+
+
+def _ids_of(data: Dataset | RowsToScore) -> IdColumns | ShardIds | None:
+    """Return the columns that go beside the scores, from the first row on; None if there are none."""
+    if isinstance(data, RowsToScore):
+        return data.id_columns()
+    return ShardIds(data) if data.ids else None
 
 
 def schema_of(
     data: Dataset | RowsToScore, scores: Sequence[str], label: pa.DataType, likely: Sequence[str]
 ) -> pa.Schema:
     """Return the columns of predictions: ids, scores, label and truth, probabilities."""
-    ids = data.id_columns() if isinstance(data, RowsToScore) else None
     own = [pa.field(name, pa.float64()) for name in scores]
     own += [pa.field(name, label) for name in ("label", "truth")]
     own += [pa.field(name, pa.float64()) for name in likely]
-    return with_ids(pa.schema(own), ids)
+    return with_ids(pa.schema(own), _ids_of(data))
 
 
-def with_ids(own: pa.Schema, ids: IdColumns | None) -> pa.Schema:
+def with_ids(own: pa.Schema, ids: IdColumns | ShardIds | None) -> pa.Schema:
     """Return a schema with columns of ids in front; one that has the name of another column is an error."""
     if ids is None:
         return own

@@ -27,6 +27,7 @@ from pipeline.use.tables import numbers
 from pipeline.working.state import RowState, collect
 
 if TYPE_CHECKING:
+    from pipeline.data.ids import ShardIds
     from pipeline.data.reading.ids import IdColumns
 
 GROUP = 1 << 20  # rows: Parquet's row groups
@@ -90,7 +91,7 @@ def screen(data: Dataset, step: StepView, c: float, rule: str = "it", scheduler:
     return Screened(*(np.concatenate([getattr(p, key) for p in parts]) for key in ("lower", "upper", "verdicts")))
 
 
-def screen_to(out: str | Path, found: Screening, ids: IdColumns | None = None) -> dict[int, int]:
+def screen_to(out: str | Path, found: Screening, ids: IdColumns | ShardIds | None = None) -> dict[int, int]:
     """Write verdict, lower and upper of every row to a file, ids first; return how many rows have which verdict."""
     counts = dict.fromkeys((KEEP, ZERO, UPPER), 0)
     schema = with_ids(SCHEMA, ids)

@@ -21,7 +21,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.verify.held_out import HeldOutClasses
 from pipeline.verify.said import SaidRun
-from pipeline.verify.scores import LOG_LOSS, SLACK_OF_LOSS, area_under, may_be
+from pipeline.verify.scores import LOG_LOSS, SLACK_OF_LOSS, WEIGHTED, area_under, may_be, weighted_range
 from pipeline.verify.sigmoid import MOST_LOSS, cross_fitted
 from pipeline.verify.stored_model import Model, read_model
 from pipeline.verify.validation import Validation
@@ -31,11 +31,15 @@ CELL_BYTES, MOST_BYTES = 16, 512 << 20  # of scores and doubts: a cell is one of
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """The rows that models are scored on: those of ``data`` that are ``wanted``, with the codes of their classes."""
+    """The rows that models are scored on: those of ``data`` that are ``wanted``, with the codes of their classes.
+
+    ``costs`` are theirs in training, with the weights of their classes; None where no score needs them.
+    """
 
     data: Dataset
     wanted: np.ndarray
     codes: np.ndarray
+    costs: np.ndarray | None = None
 
 
 def wrong_class_scores(
@@ -62,7 +66,7 @@ def wrong_class_scores(
         for k, number in enumerate(numbers):
             s, doubt = (np.stack([column[part][:, k] for column in columns], axis=1) for part in (0, 1))
             taker.take(float(runs[0].steps[number].facts["c"]), *_calls(s, doubt), rows.codes)
-            problem = _wrong(said[number], s, doubt, rows.codes, runs[0].spec.select)
+            problem = _wrong(said[number], s, doubt, rows, runs[0].spec.select)
             if problem:
                 yield number, problem
 
@@ -97,12 +101,16 @@ def _model(run: SaidRun, number: int, view: Dataset) -> Model:
         raise RunError(f"{run.path}: step {number}: {error}; do not trust the run: train again") from error
 
 
-def _wrong(said: Any, s: np.ndarray, doubt: np.ndarray, codes: np.ndarray, select: str) -> str:
+def _wrong(said: Any, s: np.ndarray, doubt: np.ndarray, rows: ScoredRows, select: str) -> str:
     if not isinstance(said, dict):
         return "there are no scores of it"
+    codes = rows.codes
     ranges = _ranges(s, doubt, codes)
     if select == LOG_LOSS or LOG_LOSS in said:
         ranges[LOG_LOSS] = _range_of_loss(s, doubt, codes)
+    if select == WEIGHTED or WEIGHTED in said:
+        sure, may = (calls[np.arange(codes.size), codes] for calls in _calls(s, doubt))
+        ranges[WEIGHTED] = weighted_range(sure, may, rows.costs)
     for name, (low, high) in ranges.items():
         if not may_be(said.get(name), low, high):
             return f"the stored {name} {said.get(name)} of all classes is not {low:.12g}"

@@ -31,11 +31,12 @@ from pipeline.verify.header import check_seal
 from pipeline.verify.held_out import HeldOutClasses
 from pipeline.verify.origin import check_origin
 from pipeline.verify.said import SaidRun, read_said
-from pipeline.verify.scores import best_steps, mean_scores, same_scores
+from pipeline.verify.scores import WEIGHTED, best_steps, mean_scores, same_scores
 from pipeline.verify.spaces import space_of
 from pipeline.verify.split import left_out
 from pipeline.verify.trained_rows import trained_rows
-from pipeline.verify.tuned import Found, check_curve, check_stage, stages_of
+from pipeline.verify.tuned import Found, check_curve, check_patience, check_stage, stages_of
+from pipeline.verify.validation import costs_of
 from pipeline.verify.verify import Finding, verify
 
 
@@ -85,13 +86,15 @@ class _Classes:
         """
         self._check_validation()
         runs = [read_said(self.folder / PARTS / str(k)) for k in range(len(self.views))]
-        grid = self._check_grid(runs)
+        asked = self._grid(runs)
+        grid = self._check_grid(runs, asked)
         found: list[Finding] = []
         takers = left_out or [LeftOut(None) for _ in runs]
         for run, view, taker in zip(runs, self.views, takers, strict=True):
-            self._check_settings(run, grid)
-            found += verify(self.engine, run.path, view, self.step, self.listen, left_out=taker)
-        folds = [self._fold(k, grid) for k in range(self.spec.cv) if self.item.get("cv_scores") is not None]
+            self._check_settings(run, asked)
+            found += verify(self.engine, run.path, view, self.step, self.listen, left_out=taker, alone=False)
+        self.runs = runs
+        folds = [self._fold(k, asked) for k in range(self.spec.cv) if self.item.get("cv_scores") is not None]
         searches = self._searches() if self.item.get("cv_c") is not None else []
         scored = self._calibrated() if searches else []
         for fold in folds:
@@ -104,6 +107,8 @@ class _Classes:
         if all(finding.holds for finding in found):
             if self.step is None and self.item["status"] == "finished":
                 self._check_whole(runs, folds)
+                if self.spec.fold is None:
+                    self._check_end(folds)
                 if searches:
                     curves = [_curves(search) for search in searches]
                     check_curve(self.folder, self.item, self.spec.select, curves, grid[0])
@@ -163,16 +168,19 @@ class _Classes:
             problem = f"was not scored on {self.validation.path}; give the data of path --validation"
             raise RunError(f"{self.folder}: {problem}")
 
-    def _check_grid(self, runs: Sequence[SaidRun]) -> tuple[Any, ...]:
-        """Return the C that were asked for; all classes must have them, or the first of them while a run goes on.
+    def _grid(self, runs: Sequence[SaidRun]) -> tuple[Any, ...]:
+        """Return the C that were asked for.
 
         On the eps-path they are those of the class that is furthest; each keeps its promise between them (``verify``).
         """
         if self.spec.grid is None:
-            grid = max((tuple(step.facts.get("c") for step in run.steps) for run in runs), key=len)
-        else:
-            unit = self._true_unit() if self.spec.grid_in_c_min else 1.0
-            grid = tuple(unit * c for c in sorted(set(self.spec.grid)))
+            return max((tuple(step.facts.get("c") for step in run.steps) for run in runs), key=len)
+        unit = self._true_unit() if self.spec.grid_in_c_min else 1.0
+        return tuple(unit * c for c in sorted(set(self.spec.grid)))
+
+    def _check_grid(self, runs: Sequence[SaidRun], asked: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the C that all classes have: all that were asked for, or the first ones where patience ended."""
+        grid = asked[: self.item.get("n_steps")] if self.item.get("stopped") else asked
         for run in runs:
             found = tuple(step.facts.get("c") for step in run.steps)
             whole = self.item["status"] != "finished" or len(found) == len(grid) == self.item.get("n_steps")
@@ -200,9 +208,18 @@ class _Classes:
         if changed:
             raise RunError(f"{run.path}: the class has other settings than its run ({changed}); train again")
 
+    def _check_end(self, folds: Sequence[_Classes]) -> None:
+        """Raise RunError unless all classes, those of the folds, too, ended together where they may."""
+        together = [self, *folds]
+        stopped = {each.item.get("stopped") for each in together}
+        check_patience([run for each in together for run in each.runs])
+        if stopped != {self.runs[0].header.get("stopped")}:
+            raise RunError(f"{self.folder}: run.json does not say why the runs of its classes ended; train again")
+
     def _fold(self, k: int, grid: tuple[float, ...]) -> _Classes:
         found = _Classes(self.engine, self.folder / FOLDS / str(k), self.data, self.step, self.listen)
-        asked = replace(self.spec, grid=grid, grid_in_c_min=False, fold=(k, self.spec.cv), cv=0)
+        along = self.spec.grid is None and self.spec.patience  # folds go along the path with their run
+        asked = replace(self.spec, grid=None if along else grid, grid_in_c_min=False, fold=(k, self.spec.cv), cv=0)
         changed = asked.difference(found.spec)
         if changed:
             raise RunError(f"{found.folder}: the fold has other settings than its run ({changed}); train again")
@@ -239,13 +256,18 @@ class _Classes:
 
     def _scored(self) -> ScoredRows | None:
         """Return the rows that scores are of; None if they are not at hand."""
-        if not self.item["data"].get("validation"):
-            return ScoredRows(self.data, self.held_out, self.codes[self.held_out])
-        if self.validation is None:
-            return None
-        codes = codes_of(self.engine, self.validation, self._table(self.validation))
-        known = codes != UNKNOWN
-        return ScoredRows(self.validation, known, codes[known])
+        data, codes, wanted = self.data, self.codes, self.held_out
+        if self.item["data"].get("validation"):
+            if self.validation is None:
+                return None
+            data = self.validation
+            codes = codes_of(self.engine, data, self._table(data))
+            wanted = codes != UNKNOWN
+        costs = None
+        if self.spec.select == WEIGHTED:
+            weights = np.array(self.weights or [1.0] * len(self.views))
+            costs = costs_of(self.engine, data)[wanted] * weights[codes[wanted]]
+        return ScoredRows(data, wanted, codes[wanted], costs)
 
     def _table(self, data: Dataset) -> np.ndarray:
         """Return the class of each code, or of signs -1 and +1, of other data, by name."""

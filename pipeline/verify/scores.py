@@ -18,14 +18,17 @@ from pipeline.verify.sigmoid import MOST_LOSS, log_loss
 
 SLACK = 1e-12  # of a share of rows or pairs, whatever way it was computed
 LOG_LOSS, SLACK_OF_LOSS = "log_loss", 1e-6  # relative to 1 + loss: optima are found by other steps here
+WEIGHTED = "weighted_accuracy"
 
 ScoreRange = tuple[float, float]
 
 
-def wrong_score(said: Any, f: np.ndarray, doubt: np.ndarray, labels: np.ndarray, select: str) -> str:
+def wrong_score(
+    said: Any, f: np.ndarray, doubt: np.ndarray, labels: np.ndarray, select: str, costs: np.ndarray | None = None
+) -> str:
     """Name a score that is not that of margins f; empty if there is none. Without rows there are no scores.
 
-    The log-loss is one of them where it is selected.
+    The log-loss is one of them where it is selected, and so is the accuracy weighted by ``costs``.
     """
     if not labels.size:
         return "" if said is None else "scores without rows to score"
@@ -34,6 +37,9 @@ def wrong_score(said: Any, f: np.ndarray, doubt: np.ndarray, labels: np.ndarray,
     ranges = _ranges(f, doubt, labels)
     if select == LOG_LOSS or LOG_LOSS in said:
         ranges[LOG_LOSS] = _range_of_loss(f * labels, doubt, labels > 0)
+    if select == WEIGHTED or WEIGHTED in said:
+        right = [np.where(labels > 0, f + sign * doubt > 0, f + sign * doubt >= 0) for sign in (-1, 1)]
+        ranges[WEIGHTED] = weighted_range(right[0], right[1], costs)
     for name, (low, high) in ranges.items():
         if not may_be(said.get(name), low, high):
             return f"the stored {name} {said.get(name)} is not {low:.12g}"
@@ -73,6 +79,17 @@ def _range_of_loss(score: np.ndarray, doubt: np.ndarray, true: np.ndarray) -> Sc
     loss, slope = log_loss(score, true)
     slack = SLACK_OF_LOSS * (1 + loss) + 4 * slope * float(doubt.max())
     return (loss - slack, loss + slack) if slack < 1 else (0.0, MOST_LOSS)
+
+
+def weighted_range(sure: np.ndarray, may: np.ndarray, costs: np.ndarray | None) -> ScoreRange:
+    """Return the least and the largest share of the costs, given which rows are, and may be, rightly called."""
+    if costs is None:
+        return math.nan, math.nan
+    exponent = math.frexp(float(costs.max()))[1]
+    scaled = [math.ldexp(c, -exponent) for c in costs.tolist()]  # exact but where it does not matter: sums are finite
+    total = math.fsum(scaled)
+    low, high = (math.fsum(c for c, right in zip(scaled, each, strict=True) if right) for each in (sure, may))
+    return low / total, high / total
 
 
 def _range(values: list[float]) -> ScoreRange:

@@ -16,11 +16,15 @@ from pipeline.verify.split import left_out
 
 @dataclass(frozen=True)
 class TrainedRows:
-    """The rows' labels and effective costs c_i: cost times class weight, 0 for rows left out."""
+    """The rows' labels and effective costs c_i: cost times class weight, 0 for rows left out.
+
+    ``left_out_costs`` are those that the rows left out would have, in row order.
+    """
 
     costs: np.ndarray
     labels: np.ndarray
     class_weights: tuple[float, float]
+    left_out_costs: np.ndarray | None = None
 
     @property
     def count(self) -> int:
@@ -49,6 +53,7 @@ def trained_rows(engine: Engine, data: Dataset, spec: PathSpec) -> TrainedRows:
     assert row == data.n_rows
     if data.fingerprint_of(fingerprint(digests, data.n_features)) != data.fingerprint:
         raise DatasetError(f"{data.path}: the rows are not those of its fingerprint; ingest the data again")
+    own = costs.copy() if spec.splits else costs
     if spec.splits:
         costs[left_out(hashes, classes, spec)] = 0.0
     counts = {y: int(np.count_nonzero(costs[labels == y])) for y in (-1, 1)}
@@ -59,7 +64,9 @@ def trained_rows(engine: Engine, data: Dataset, spec: PathSpec) -> TrainedRows:
         weights = {-1: negative, 1: positive}
     for y, weight in weights.items():
         costs[labels == y] *= weight
-    return TrainedRows(costs, labels, (weights[-1], weights[1]))
+    left = costs == 0.0
+    others = own[left] * np.where(labels[left] > 0, weights[1], weights[-1])
+    return TrainedRows(costs, labels, (weights[-1], weights[1]), others)
 
 
 _Keys = tuple[np.ndarray, np.ndarray]

@@ -37,18 +37,25 @@ class Validation:
             raise RunError(f"{run.path}: was not scored on {self.data.path}; give the data of path --validation")
 
     def wrong_scores(
-        self, run: SaidRun, trained: Dataset, models: Mapping[int, Model], takers: Sequence[HeldOutRows | LeftOut] = ()
+        self,
+        run: SaidRun,
+        trained: Dataset,
+        models: Mapping[int, Model],
+        class_weights: tuple[float, float],
+        takers: Sequence[HeldOutRows | LeftOut] = (),
     ) -> dict[int, str]:
         """Return what is wrong with the scores of which step, given the models of some; takers are shown all scores."""
         size = max(1, BATCH_BYTES // (8 * (6 * self.data.n_rows + 2 * trained.n_rows + 3 * self.data.n_features)))
         found: dict[int, str] = {}
+        costs = costs_of(self.engine, self.data)
         for first in range(0, len(models), size):
             some = list(models)[first : first + size]
             parts = self.margins(run, trained, [models[n] for n in some])
             f, doubt, labels = (np.concatenate([part[k] for part in parts]) for k in range(3))
             for k, n in enumerate(some):
                 said, select = run.steps[n].facts.get("scores"), run.spec.select
-                problem = wrong_score(said, f[:, k], doubt[:, k], labels, select)
+                weighed = costs * np.where(labels > 0, class_weights[1], class_weights[0])
+                problem = wrong_score(said, f[:, k], doubt[:, k], labels, select, weighed)
                 for taker in takers:
                     taker.take(models[n].c, f[:, k], doubt[:, k], labels)
                 found |= {n: problem} if problem else {}
@@ -63,6 +70,15 @@ class Validation:
         model = trained_on(trained, run.path, 0.0, np.zeros(trained.n_features))
         alpha = columns([each.alpha for each in models], trained.n_rows)
         return kernel_validation(self.engine, self.data, trained, run.spec, model.places_on(self.data, silent), alpha)
+
+
+def costs_of(engine: Engine, data: Dataset) -> np.ndarray:
+    """Return the costs of all rows, as they are stored."""
+    return np.concatenate(list(engine.stream(_shard_costs, data.shards)))
+
+
+def _shard_costs(shard: Shard) -> np.ndarray:
+    return np.array(shard.load().costs)
 
 
 def _shard_margins(shard: Shard, w: np.ndarray) -> Margins:

@@ -79,10 +79,12 @@ def verify(
     listen: Listener = silent,
     validation: Dataset | None = None,
     left_out: LeftOut | None = None,
+    alone: bool = True,
 ) -> list[Finding]:
     """Return a finding for every step of a run, of its folds and of its search, or for the one step of each.
 
     Scores on validation data are checked if those are given. ``left_out`` takes those of the rows left out of the run.
+    One that is not ``alone`` was trained with others, and whoever knows these sees where all of them may end.
     """
     run = read_said(path)
     if not 0 <= (step or 0) < len(run.steps):
@@ -111,7 +113,8 @@ def verify(
         for fold in folds:
             check_best(fold, [])
         for together in [stage for search in searches for stage in search.stages] or [[run, *folds]]:
-            check_patience(together)
+            if alone:
+                check_patience(together)
         if searches:
             curves = [search.folds for search in searches]
             check_curve(run.path, run.header, run.spec.select, curves, _c_of(run.steps[0]))
@@ -200,7 +203,8 @@ class _Verifier:
         values = space.worth(list(models.values()), seen) if models else []
         worth = dict(zip(models, values, strict=True))
         if self.judge is not None:
-            for n, wrong in self.judge.wrong_scores(self.run, self.data, models, self.takers).items():
+            weights = rows.class_weights
+            for n, wrong in self.judge.wrong_scores(self.run, self.data, models, weights, self.takers).items():
                 self.problems.setdefault(n, wrong)
         found = []
         for step in steps:
@@ -223,7 +227,8 @@ class _Verifier:
             if n + 1 < len(run.steps) or (run.header["status"] == "finished" and not run.header.get("stopped")):
                 yield from filter(None, [spacing_problem(claim, found, following, spec.epsilon)])
         if not run.header["data"].get("validation"):
-            yield from filter(None, [wrong_score(step.facts.get("scores"), *found.margins, rows.held_out, spec.select)])
+            said, costs = step.facts.get("scores"), rows.left_out_costs
+            yield from filter(None, [wrong_score(said, *found.margins, rows.held_out, spec.select, costs)])
             for taker in self.takers:
                 taker.take(_c_of(step), *found.margins, rows.held_out)
         yield from filter(None, [self.problems.get(n)])

@@ -20,6 +20,7 @@ from pipeline.data.shards.digest import feature_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.maths.row_sketch import SketchMaker
+from pipeline.maths.score import WEIGHTED
 from pipeline.spec import PathSpec
 from pipeline.working.split import split_keys, split_of
 
@@ -27,7 +28,10 @@ CHUNK = 1 << 17  # rows at a time: 1 MB an array
 
 
 class RowState:
-    """Arrays with one entry a row. Rows left out of training (hold-out, other fold) have cost 0."""
+    """Arrays with one entry a row. Rows left out of training (hold-out, other fold) have cost 0.
+
+    ``left_out_costs`` are those that they would have in training, in their order, where scores weigh them.
+    """
 
     def __init__(self, n_rows: int, scratch: Path | None) -> None:
         self.n_rows, self.scratch = n_rows, scratch
@@ -37,6 +41,7 @@ class RowState:
         self.wide = False
         self.trained = n_rows
         self.class_weights = (1.0, 1.0)
+        self.left_out_costs: np.ndarray | None = None
 
     def empty(self, dtype: type = np.float64) -> np.ndarray:
         """Return one more array, of zeros. The space of a file is taken now: later, a full disk is a bus error."""
@@ -95,8 +100,12 @@ def collect(
 
 def _leave_out(arrays: RowState, spec: PathSpec, hashes: np.ndarray, classes: np.ndarray) -> None:
     split = split_of(spec, hashes, classes, arrays.empty, list(arrays.chunks()))
+    costs = list[np.ndarray]()
     for part in arrays.chunks():
-        arrays.costs[part] *= ~split.left_out(hashes[part], classes[part])
+        mine = split.left_out(hashes[part], classes[part])
+        costs += [arrays.costs[part][mine]] if spec.select == WEIGHTED else []
+        arrays.costs[part] *= ~mine
+    arrays.left_out_costs = np.concatenate(costs) if costs else None
 
 
 _Keys = tuple[np.ndarray, np.ndarray]
@@ -142,3 +151,5 @@ def _weigh_classes(arrays: RowState, spec: PathSpec, path: str) -> None:
     arrays.class_weights = weights[-1], weights[1]
     for part in arrays.chunks():
         arrays.costs[part] *= np.where(arrays.labels[part] == 1, weights[1], weights[-1])
+    if arrays.left_out_costs is not None:
+        arrays.left_out_costs *= np.where(arrays.labels[arrays.held_out()] == 1, weights[1], weights[-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -20,7 +21,8 @@ from pipeline.collections.matrices import MatrixReader
 from pipeline.collections.part import Part
 from pipeline.data.dataset import open_shards
 from pipeline.data.ingest.ingest import IngestSpec, ingest
-from tests.collections.worlds import bag, frame, kinds, rows
+from pipeline.errors import DataError
+from tests.collections.worlds import bag, frame, kinds, rows, unknown
 
 X, Y = rows()
 KINDS = kinds(X, Y)
@@ -92,6 +94,42 @@ def test_weights_and_groups():
     assert apart.fingerprint == dataset_of(X, Y, sample_weight=costs).fingerprint
     array = da.from_array(X, chunks=(20, 4))
     assert apart.fingerprint == dataset_of(array, Y, sample_weight=da.from_array(costs, chunks=9)).fingerprint
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_weight_0_are_not_there(kind):
+    """They count neither as rows nor in what is learnt of columns; errors have the numbers that rows had."""
+    costs = np.where(np.arange(60) % 4 == 1, 0.0, 1.0 + np.arange(60) % 2)
+    x, *y = KINDS[kind]
+    if not y:
+        pytest.skip("labels and weights are columns")
+    weight = costs
+    if "unknown" in kind:
+        weight = unknown(da.from_array(costs, chunks=KINDS["dask array"][0].chunks[:1]))
+    elif isinstance(y[0], da.Array):
+        weight = da.from_array(costs, chunks=y[0].chunks)
+    elif isinstance(y[0], dd.Series):
+        weight = y[0].map_partitions(lambda part: pd.Series(costs[part.index]), meta=pd.Series(dtype=float))
+    for columns in ("none", "auto") if is_frame(x) else (None,):
+        found = dataset_of(x, *y, sample_weight=weight, columns=columns)
+        rest = dataset_of(
+            X[costs > 0] if columns is None else frame(X[costs > 0]),
+            Y[costs > 0],
+            columns=columns,
+            sample_weight=costs[costs > 0],
+        )
+        assert found.fingerprint == rest.fingerprint
+        assert (found.n_rows, found.labels) == (45, rest.labels)
+
+
+def test_an_error_has_the_number_that_the_row_had():
+    costs, x = np.where(np.arange(60) < 30, 0.0, 1.0), X.copy()
+    x[42, 1] = np.inf
+    for rows_given, columns in ((x, None), (frame(x), "none")):
+        with pytest.raises(DataError, match="row 42"):
+            dataset_of(rows_given, Y, sample_weight=costs, columns=columns)
+    with pytest.raises(DataError, match="no rows of weight above 0"):
+        dataset_of(X, Y, sample_weight=np.zeros(60))
 
 
 def test_a_column_called_weight_is_a_feature_where_labels_are_given_apart():

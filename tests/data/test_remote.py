@@ -129,7 +129,7 @@ def test_a_shard_that_was_altered(remote, memory, downloads, capsys):
         (lambda item: item["shards"][0].update(sha256="../x"), "not 64 hexadecimal digits"),
         (lambda item: item.update(rows=3), "the manifest contradicts itself"),
         (lambda item: item.pop("features"), "the manifest is damaged"),
-        (lambda item: item.update(version=99), "version 99, but this svmsieve reads versions 1 to 4"),
+        (lambda item: item.update(version=99), "version 99, but this svmsieve reads versions 1 to 5"),
     ],
 )
 def test_a_manifest_that_is_wrong(remote, memory, change, problem):

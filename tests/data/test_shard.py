@@ -29,7 +29,7 @@ from pipeline.data.shards.shard import write_shard
 from pipeline.errors import DatasetError
 from tests.formats import Table, contents, write_svmlight
 
-ARRAYS = [field.name for field in fields(Rows) if field.name not in ("n_features", "stored", "groups")]
+ARRAYS = [field.name for field in fields(Rows) if field.name not in ("n_features", "stored", "groups", "ids")]
 
 
 def random_table(rows: int, features: int, seed: int = 0, exact_float32: bool = True) -> Table:
@@ -230,7 +230,7 @@ EDITS = {
     "a shard dropped": (lambda item: item["shards"].pop(), "contradicts itself"),
     "shards exchanged": (lambda item: item["shards"].reverse(), "contradicts itself"),
     "no shards": (changed("shards", []), "damaged (shards is [], not a list that is not empty)"),
-    "version": (changed("version", 5), "version 5, but this svmsieve reads versions 1 to 4"),
+    "version": (changed("version", 6), "version 6, but this svmsieve reads versions 1 to 5"),
     "format": (changed("format", "other"), "not a manifest of svmsieve shards"),
     "no fingerprint": (without("fingerprint"), "damaged"),
     "no shards key": (without("shards"), "damaged"),

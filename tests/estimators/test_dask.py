@@ -66,6 +66,27 @@ def test_probabilities_weights_and_pickles():
     assert there.support_.size == there.dual_coef_.shape[1] > 0
 
 
+@pytest.mark.parametrize("kind", ["array", "csr", "frame", "unknown"])
+def test_rows_of_weight_0_are_not_there(kind):
+    """Nor is a class that only such rows have; rows keep their numbers."""
+    weights = 1.0 + np.arange(120) % 3
+    weights[[0, 7, 8, 49, 50, 119]] = weights[60:100] = 0.0
+    y = np.where(np.arange(120) == 7, "gone", Y)
+    given = {"array": ARRAY, "csr": ARRAY.map_blocks(sp.csr_array), "unknown": unknown(ARRAY)}
+    given["frame"] = dd.from_pandas(frame(X), npartitions=3)
+    labels, costs = da.from_array(y, chunks=50), da.from_array(weights, chunks=50)
+    if kind == "frame":
+        labels, costs = (dd.from_pandas(pd.Series(each), npartitions=3) for each in (y, weights))
+    there = SieveSVC(C=0.5, tol=1e-9).fit(given[kind], labels, sample_weight=costs)
+    here = SieveSVC(C=0.5, tol=1e-9).fit(X, y, sample_weight=weights)
+    assert there.classes_.tolist() == here.classes_.tolist() == ["no", "yes"]
+    assert np.allclose(there.coef_, here.coef_, atol=1e-4)
+    assert np.array_equal(there.support_, here.support_)
+    assert (weights[there.support_] > 0).all()
+    with pytest.raises(SieveError, match="no rows of weight above 0 in any partition"):
+        SieveSVC().fit(ARRAY, LABELS, sample_weight=da.zeros(120, chunks=50))
+
+
 def test_the_search_for_c():
     there = SieveSVCCV(Cs=[0.01, 0.1, 1.0], cv=3).fit(ARRAY, LABELS)
     here = SieveSVCCV(Cs=[0.01, 0.1, 1.0], cv=3).fit(X, Y)

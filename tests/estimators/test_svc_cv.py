@@ -130,8 +130,11 @@ def test_weights_of_0_are_left_out_of_splits():
     ours = SieveSVCCV([0.1], cv=splits).fit(x, y, sample_weight=weights)
     train = splits[0][0][weights[:100] > 0]
     alone = SieveSVC(C=0.1).fit(x[train], y[train])
-    assert ours.scores_[0, 0] == alone.score(x[100:], y[100:])
+    assert ours.scores_[0, 0] == alone.score(x[100:], y[100:], weights[100:])
     assert (weights[ours.support_] > 0).all()
+    weights[100:] = 0.0
+    with pytest.raises(DataError, match="all rows that split 1 scores have weight 0"):
+        SieveSVCCV([0.1], cv=splits).fit(x, y, sample_weight=weights)
 
 
 def test_models_of_every_c():

@@ -114,7 +114,7 @@ def test_an_error_of_a_night_that_was_told_to_stop_is_no_failure(begun, monkeypa
 
     begun.arrive(1)
     with monkeypatch.context() as patch, pytest.raises(EngineError):
-        patch.setattr(tonight, "train_two", missed)
+        patch.setattr(tonight, "train_run", missed)
         begun.run(1, stopped=lambda: True)
     assert len(begun.history()) == 1 and (begun.store / "night.json").is_file()
     assert begun.night(1)["night"] == str(day(1))
@@ -148,7 +148,7 @@ def test_an_error_in_training_leaves_nothing_half_done(begun, monkeypatch, capsy
 
     begun.arrive(1)
     with monkeypatch.context() as patch:
-        patch.setattr(tonight, "train_two", lost)
+        patch.setattr(tonight, "train_run", lost)
         code, _, err = nightly_command(capsys, begun, 1)
         assert (code, err) == (1, "svmsieve: lost the cluster; look at its log\n")
         assert begun.failed(1)["night"] == f"{day(1)}.2"  # the rows are there and not trained on: it is tried again
@@ -163,7 +163,7 @@ def test_a_mistake_of_ours_is_on_record_too(begun, monkeypatch):
 
     begun.arrive(1)
     with monkeypatch.context() as patch, pytest.raises(TypeError):
-        patch.setattr(tonight, "train_two", wrong)
+        patch.setattr(tonight, "train_run", wrong)
         begun.run(1)
     assert begun.history()[-1]["error"] == "TypeError a bug"
     assert begun.night(2)["rows"] == 80
@@ -393,7 +393,7 @@ def test_a_night_that_is_killed_in_training_every_time_is_given_up(begun, monkey
 
     begun.arrive(1)
     with monkeypatch.context() as patch:
-        patch.setattr(tonight, "train_two", killed)
+        patch.setattr(tonight, "train_run", killed)
         for number in range(1, 1 + MOST_STOPS):
             with pytest.raises(KeyboardInterrupt):
                 begun.run(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +16,18 @@ from pipeline.data.dataset import Dataset
 from pipeline.data.shards.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, RunError, SpecError
-from pipeline.events import Note
+from pipeline.events import Note, StepProgress
 from pipeline.maths.class_scores import class_scores
 from pipeline.passes.gather import gather
 from pipeline.passes.products import margins
 from pipeline.passes.sums import cost_sum
 from pipeline.path.fit import fit_path
-from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.classes import ClassesRun, ClassesStep, chain_of
 from pipeline.runs.directory import open_run
+from pipeline.verify.classes import verify_any
 from pipeline.verify.split import left_out
 from tests.formats import Table, contents
+from tests.tampering import change_header, reseal
 from tests.trained import command, shards_of, sparse_rows
 
 GRID = (0.01, 0.1, 1.0)
@@ -272,13 +275,98 @@ def test_references_of_other_classes_are_refused(tmp_path, data, run):
         fit_path(others, reference=run.steps[0], **QUICK)
 
 
+# --- patience ---
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory):
+    rows, rng = table(120, seed=3), np.random.default_rng(0)
+    y = np.where(rng.random(120) < 0.35, rng.permutation(rows.y), rows.y)
+    return made(tmp_path_factory.mktemp("noisy") / "rows", Table(rows.x, y, np.ones(120)), bias=1.0)
+
+
+class TestPatience:
+    GRID = tuple(float(c) for c in np.logspace(-5, 4, 19))
+
+    def means(self, runs, count):
+        """The mean of the scores of all classes, each against the rest, by step."""
+        scores = [[step.scored["accuracy"] for step in run.steps[:count]] for run in runs]
+        return [np.mean(each) for each in zip(*scores, strict=True)]
+
+    @pytest.mark.parametrize("how", [{"holdout": 0.4}, {"cv": 3, "stratified": True}])
+    @pytest.mark.parametrize("grid", [GRID, None])
+    def test_all_end_together_after_the_peak_of_their_mean(self, noisy, tmp_path, how, grid):
+        settings = {"grid": grid, "epsilon": 0.3, "scheduler": "inline", "memory": 4 * 10**9, **how}
+        whole = fit_path(noisy, out=tmp_path / "whole", **settings)
+        run = fit_path(noisy, out=tmp_path / "run", patience=3, **settings)
+        places = [run] if "holdout" in how else [open_run(run.path / "folds" / str(k)) for k in range(3)]
+        parts = [part for each in places for part in each.runs]
+        found = self.means(parts, len(run.steps))
+        assert 4 <= len(run.steps) < len(whole.steps)
+        assert len(found) - 1 - int(np.argmax(found)) == 3
+        assert {part.header.stopped for part in (*parts, *run.runs, run)} == {"patience"}
+        if grid is not None or "holdout" in how:  # else folds that go along may ask for smaller steps
+            assert run.scores == whole.scores[: len(run.steps)]
+            for one, two in zip(run.steps, whole.steps, strict=False):
+                assert [part.model.digest() for part in one.parts] == [part.model.digest() for part in two.parts]
+        with Engine("threads", 2) as engine:
+            assert all(finding.holds for finding in verify_any(engine, run.path, noisy))
+
+    def test_interrupted_it_goes_on_to_the_same_run(self, noisy, tmp_path):
+        settings = {"grid": self.GRID, "holdout": 0.4, "patience": 3, "scheduler": "inline", "memory": 4 * 10**9}
+        whole = fit_path(noisy, out=tmp_path / "whole", **settings)
+
+        class Enough(Exception):
+            pass
+
+        for after in (1, 5, 11):
+            seen = []
+
+            def stop(event, seen=seen, after=after):
+                seen.append(event)
+                if isinstance(event, StepProgress) and sum(getattr(each, "done", False) for each in seen) > after:
+                    raise Enough
+
+            with pytest.raises(Enough):
+                fit_path(noisy, out=tmp_path / f"run-{after}", listen=stop, **settings)
+            run = fit_path(noisy, out=tmp_path / f"run-{after}", **settings)
+            assert (run.header.scores, run.header.stopped) == (whole.header.scores, "patience")
+            digests = [[part.model.digest() for part in step.parts] for step in run.steps]
+            assert digests == [[part.model.digest() for part in step.parts] for step in whole.steps]
+
+    def test_verify_sees_an_end_that_was_moved(self, noisy, tmp_path):
+        settings = {"grid": self.GRID, "holdout": 0.4, "scheduler": "inline", "memory": 4 * 10**9}
+        run = fit_path(noisy, out=tmp_path / "run", patience=3, **settings)
+        change_header(run.path, stopped=None)
+        with Engine("inline") as engine, pytest.raises(RunError, match="has not the C that all classes"):
+            verify_any(engine, run.path, noisy)
+        fewer = run.header.scores[:-1]
+        change_header(run.path, stopped="patience", n_steps=len(fewer), scores=fewer)
+        with Engine("inline") as engine, pytest.raises(RunError, match="has not the C that all classes"):
+            verify_any(engine, run.path, noisy)
+        whole = fit_path(noisy, out=tmp_path / "whole", **settings)
+        for place in (whole.path, *(part.path for part in whole.runs)):
+            item = json.loads((place / "run.json").read_text())
+            change_header(place, spec=item["spec"] | {"patience": 3})
+            if place != whole.path:
+                reseal(place)
+        item = json.loads((whole.path / "run.json").read_text())
+        seals = [json.loads((part.path / "run.json").read_text())["seal"] for part in whole.runs]
+        change_header(whole.path, chain=chain_of(item, seals))
+        with Engine("inline") as engine, pytest.raises(RunError, match="did not end where a patience of 3 ends"):
+            verify_any(engine, whole.path, noisy)
+
+
 # --- refusals, before anything is written ---
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"patience": 3}, "patience is for two classes"),
+        (
+            {"patience": 3},
+            "patience of several classes needs rows that are left out of training; give --holdout or --cv",
+        ),
         (
             {"class_weight": (1.0, 2.0)},
             "is that of a negative and a positive class, and there are 3; write LABEL=WEIGHT",

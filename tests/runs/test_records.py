@@ -116,7 +116,7 @@ def test_fit_path_names_every_setting_with_its_default():
     parameters = inspect.signature(fit_path).parameters
     assert not any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     for each in fields(PathSpec):
-        if each.name not in ("memory", "kernel"):  # that of the run in ``out``, and of the references
+        if each.name not in ("memory", "kernel", "select"):  # that of the run in ``out``, of the references, the usual
             assert parameters[each.name].default == each.default, each.name
         assert re.search(rf"^{each.name} : ", inspect.getdoc(fit_path), re.MULTILINE), "and says what it is"
     with pytest.raises(TypeError, match="'colour'"):

@@ -20,7 +20,7 @@ from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.choose import open_sources
 from pipeline.data.reading.ids import IdColumns
 from pipeline.engine.engine import Engine
-from pipeline.errors import DataError, SpecError
+from pipeline.errors import DataError
 from pipeline.path.fit import fit_path
 from pipeline.scoring.models import model_of
 from pipeline.scoring.rows_to_score import RowsToScore
@@ -132,7 +132,12 @@ def test_several_files_and_their_folders(capsys, home, tmp_path):
         ("rows.csv", ["--id", "kee"], "no column 'kee' for --id; there are label, weight, f0, f1"),
         ("rows.parquet", ["--id", "key", "--id", "key"], "--id key stands twice"),
         ("rows.svm", ["--id", "key"], "svmlight files have no columns with names, and so no ids; leave --id out"),
-        ("shards", ["--id", "key"], "is a shard directory, which keeps no column 'key'; name the files instead"),
+        (
+            "shards",
+            ["--id", "key"],
+            "is a shard directory, which keeps no ids, and no column 'key'; name the files instead, or ingest them "
+            "again with --id key",
+        ),
         ("score.parquet", ["--id", "score"], "the output has a column 'score' of its own beside the id"),
     ],
 )
@@ -186,7 +191,7 @@ def test_from_python(home, tmp_path):
         parts = list(pipeline.predict(engine, run, rows, ids=["key"]))
         assert [key for part in parts for key in part.ids["key"].to_pylist()] == list(range(60))
         assert all(part.ids is None for part in pipeline.predict(engine, run, rows))
-        with pytest.raises(SpecError, match="ids are columns of files; name these by their path"):
+        with pytest.raises(DataError, match="keeps no ids, and no column 'key'"):
             pipeline.predict(engine, run, pipeline.open_dataset(home / "shards"), ids=["key"])
 
 

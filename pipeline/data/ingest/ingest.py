@@ -26,16 +26,16 @@ import numpy as np
 from pipeline.cores import available_cores
 from pipeline.data.ingest.amend import Amendment, Relabelling, amend_shard
 from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES, UNKNOWN_BIAS_INDEX, Piece, ShardCutter, join
+from pipeline.data.ingest.settle import ids_of, refuse_columns, settled
 from pipeline.data.ingest.tables import encoded, others_of
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import ReadOptions, Source
 from pipeline.data.reading.block import LARGEST_FEATURES, ReadRules
 from pipeline.data.reading.choose import open_sources
-from pipeline.data.reading.labels import LabelCoder, label_text
-from pipeline.data.reading.layout import refuse_unknown
-from pipeline.data.reading.tidy import LARGEST_NORM
+from pipeline.data.reading.labels import LabelCoder, named_classes
 from pipeline.data.shards.compact import merge_appended
 from pipeline.data.shards.directory import OpenDirectory, existing_directory, new_directory
+from pipeline.data.shards.ids import as_text
 from pipeline.data.shards.manifest import Manifest, SourceInfo
 from pipeline.data.shards.mapping import forget_maps
 from pipeline.data.shards.merging import Full
@@ -46,6 +46,9 @@ from pipeline.events import Listener, Note, Progress, silent
 from pipeline.redact import last_name
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipeline.data.reading.ids import IdColumns
     from pipeline.data.tables.encoding import Encoding
     from pipeline.data.tables.plan import TablePlan
 
@@ -54,7 +57,9 @@ if TYPE_CHECKING:
 class IngestSpec:
     """How to ingest. ``bias`` 0 means no bias column; ``rows_per_shard`` None means shards of ``shard_bytes``.
 
-    ``max_line`` is the most bytes a line of text may have; None leaves what ``reading`` says.
+    ``max_line`` is the most bytes a line of text may have; None leaves what ``reading`` says. ``ids`` are columns that
+    are kept as text, to tell rows apart, and are no features unless a file of columns says so. ``classes`` are the
+    labels that there may be, three or more; none are named where the rows say them.
     """
 
     reading: ReadOptions = field(default_factory=ReadOptions)
@@ -66,6 +71,8 @@ class IngestSpec:
     overwrite: bool = False
     workers: int | None = None
     max_line: int | None = None
+    ids: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
 
     @property
     def options(self) -> ReadOptions:
@@ -87,6 +94,7 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     group: str | None = None,
     shard_size: int = DEFAULT_SHARD_BYTES,
     ignore: Sequence[str] = (),
+    ids: Sequence[str] = (),
     **more: Any,
 ) -> IngestSpec:
     """Return the spec for settings as people give them; ``more`` are fields of IngestSpec.
@@ -98,7 +106,10 @@ def reading_spec(  # noqa: PLR0913 - all are keywords
     rules = ReadRules(base, features, duplicates == "sum")
     reading = ReadOptions(format, rules, label_column, weight_column, group, ignore=tuple(ignore))
     reading, known = with_columns(reading, columns, bias)
-    return IngestSpec(reading, positive, known, shard_bytes=shard_size, **more)
+    asked = set() if reading.table is None else set(reading.table.named)
+    aside = () if reading.encoding is not None else (name for name in ids if name not in asked)
+    reading = replace(reading, ignore=tuple(dict.fromkeys([*reading.ignore, *aside])))
+    return IngestSpec(reading, positive, known, shard_bytes=shard_size, ids=tuple(ids), **more)
 
 
 @dataclass(frozen=True)
@@ -131,82 +142,21 @@ def ingest(
     """
     opened = existing_directory(out) if spec.append else new_directory(out, spec.overwrite)
     with opened as directory:
-        plan = _plan(spec, directory.old, given)
+        plan = settled(spec, directory.old, given)
         sources: list[Source] = []
         for item in inputs:
             named = Input(item) if isinstance(item, str) else item
             sources += named.open(plan.options) if isinstance(named, Input) else [named]
-        _refuse_columns(sources, plan.options, directory.old is None)
+        ids = ids_of(sources, plan)
+        refuse_columns(sources, plan.options, directory.old is None)
         sources, plan = encoded(sources, plan, listen)
-        manifest = _Ingest(directory, sources, plan, listen, only_two).run()
+        manifest = _Ingest(directory, sources, plan, listen, only_two, ids).run()
         if directory.old is not None and merging:
             manifest = merge_appended(directory, manifest, Full(spec.shard_bytes, spec.rows_per_shard), listen)
         directory.finish(manifest)
     if directory.lets_go:
         forget_maps()
     return manifest
-
-
-def _refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: bool) -> None:
-    """Refuse to name columns where no file has any: who asks for a column of weights expects that it is read.
-
-    A data set that is there has its columns: a file without one that is ignored adds none.
-    """
-    tables = [source for source in sources if source.format in ("csv", "parquet")]
-    for source in sources if options.group_column is not None else ():
-        if source.format not in ("csv", "parquet"):
-            problem = f"{source.format} files have no columns with names, and so no groups"
-            raise DataError(f"{problem}; leave --group out, or write the rows as CSV or Parquet", path=source.path)
-    if tables:
-        if is_new:
-            refuse_unknown((source.layout for source in tables if hasattr(source, "layout")), options, tables[0].path)
-        return
-    for name in ("label_column", "weight_column", "ignore"):
-        if getattr(options, name) != getattr(ReadOptions, name):
-            problem = f"{sources[0].format} files have no columns with names"
-            raise DataError(f"{problem}; leave --{name.replace('_', '-')} out", path=sources[0].path)
-
-
-def _plan(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ()) -> IngestSpec:
-    """Return the spec with what an existing data set settles: index base, feature limit, bias and groups."""
-    check_bias(spec.bias)
-    if spec.reading.table is not None:
-        check_bias(spec.reading.table.bias)
-    if old is None:
-        return spec
-    if "columns" in given:
-        raise DataError("--columns is settled by the data set; leave it out when appending")
-    if (spec.bias or "bias" in given) and spec.bias != old.bias:
-        raise DataError(f"--bias {spec.bias:g} differs from the data set's {old.bias:g}; leave it out when appending")
-    if spec.positive is not None and old.labels.classes:
-        problem = f"--positive {spec.positive} makes two classes, and the data set has {len(old.labels.classes):,}"
-        raise DataError(f"{problem}; leave it out when appending")
-    if spec.positive is not None and label_text(spec.positive) not in old.labels.positive:
-        raise DataError(
-            f"--positive {spec.positive} differs from the data set's label map; leave it out when appending"
-        )
-    rules = spec.reading.rules
-    if old.bias or old.columns is not None:
-        own = old.features - (1 if old.bias else 0)
-        if rules.features not in (None, own):
-            raise DataError(
-                f"--features {rules.features} differs from the data set's {own:,}; leave it out when appending"
-            )
-        rules = replace(rules, features=own)
-    group = spec.reading.group_column
-    if group not in (None, old.group):
-        has = f"'{old.group}'" if old.group else "none"
-        raise DataError(f"--group {group} differs from the data set's, which is {has}; leave it out when appending")
-    reading = replace(spec.reading, rules=rules, text_base=old.index_base, group_column=old.group, table=None)
-    if old.encoding is not None:
-        reading = reading.encoded(old.encoding)
-    return replace(spec, bias=old.bias, reading=reading)
-
-
-def check_bias(bias: float) -> None:
-    """Refuse a bias that no norm has room for."""
-    if not abs(bias) <= LARGEST_NORM:
-        raise DataError(f"--bias {bias:g} is too large; scale the features and choose a bias near 1")
 
 
 @dataclass(frozen=True)
@@ -228,16 +178,19 @@ class _Ingest:
         spec: IngestSpec,
         listen: Listener,
         only_two: bool,
+        ids: IdColumns | None = None,
     ) -> None:
         self.directory, self.sources, self.spec, self.listen = directory, sources, spec, listen
         self.old = directory.old
         self.cutter = ShardCutter(spec.rows_per_shard, spec.shard_bytes, has_bias=bool(spec.bias))
-        self.coder = LabelCoder(spec.positive, None if self.old is None else self.old.labels, only_two)
+        named = named_classes(spec.classes) if spec.classes else None
+        self.coder = LabelCoder(spec.positive, named if self.old is None else self.old.labels, only_two)
         self.workers = spec.workers or available_cores()
         self.rows, self.bytes, self.total_bytes = 0, 0, sum(source.size for source in sources)
         self.smallest, self.largest = LARGEST_FEATURES, -1
         self.read: list[SourceInfo] = []
         self.written: list[Future[WrittenShard]] = []
+        self.ids = ids
         self.columns = self._shared_columns()
         self.bias_index = self._bias_index()
 
@@ -247,6 +200,8 @@ class _Ingest:
             for source in self.sources:
                 self._take(source, pool)
             self._write(self.cutter.take(), pool)
+            if self.ids is not None:
+                self.ids.finish()
             labels = self.coder.finish(self._where())
             shards = self._amended([future.result() for future in self.written], len(labels.classes), pool)
         manifest = Manifest(
@@ -259,6 +214,7 @@ class _Ingest:
             columns=self._names(),
             encoding=self.spec.reading.encoding,
             group=self.spec.reading.group_column,
+            ids=() if self.ids is None else tuple(self.ids.names),
             created_by=f"svmsieve {version('svmsieve')}",
         )
         return manifest if self.old is None else self.old.extended(manifest)
@@ -293,8 +249,12 @@ class _Ingest:
         if self.written:
             self.written[-1].result()
         name = self.directory.name_of(len(self.written))
-        bias = self.spec.bias, self.bias_index
-        self.written.append(pool.submit(write_pieces, self.directory.path, name, pieces, self.coder.values, *bias))
+        more = self.spec.bias, self.bias_index, self._ids_of(sum(piece.stop - piece.start for piece in pieces))
+        self.written.append(pool.submit(write_pieces, self.directory.path, name, pieces, self.coder.values, *more))
+
+    def _ids_of(self, rows: int) -> pa.StructArray | None:
+        """Return the ids of the next rows."""
+        return None if self.ids is None else as_text(self.ids.take(rows), self._where())
 
     def _amended(self, shards: list[WrittenShard], classes: int, pool: ThreadPoolExecutor) -> list[ShardInfo]:
         shift = self._shift()
@@ -376,10 +336,16 @@ class _Ingest:
 
 
 def write_pieces(
-    directory: Path, name: str, pieces: list[Piece], values: np.ndarray, bias: float, bias_index: int
+    directory: Path,
+    name: str,
+    pieces: list[Piece],
+    values: np.ndarray,
+    bias: float,
+    bias_index: int,
+    ids: pa.StructArray | None = None,
 ) -> WrittenShard:
     """Write a shard, whose labels are written as ``values`` says of their numbers."""
-    rows = join(pieces, bias, bias_index)
+    rows = replace(join(pieces, bias, bias_index), ids=ids)
     present = np.flatnonzero(np.bincount(rows.labels, minlength=values.size))
     classes = values.size if values.dtype == np.int32 else 0
     info = write_shard(directory, name, replace(rows, labels=values[rows.labels]), classes)

@@ -19,7 +19,8 @@ SMALLEST_COST, LARGEST_COST = 1e-100, 1e100  # C c_i, and sums of it over all ro
 class Origin:
     """Where a block's rows stand in their file: ``lines[i]``, or ``first + i`` where rows are not lines.
 
-    ``line_of`` finds the line of row ``first + i`` where that takes reading the file again.
+    ``line_of`` finds the line of row ``first + i`` where that takes reading the file again. Where rows in between were
+    left out, ``kept[i]`` is what i is in ``first + i``.
     """
 
     path: str
@@ -27,6 +28,7 @@ class Origin:
     lines: np.ndarray | None = None
     columns: tuple[str, ...] | None = None
     line_of: Callable[[int], int] | None = None
+    kept: np.ndarray | None = None
 
     def named(self, index: int, base: int) -> str:
         """Name a feature (0-based here) as the file does: by its column, or by its index."""
@@ -34,6 +36,7 @@ class Origin:
 
     def error(self, row: int, problem: str) -> DataError:
         """Return the error for a row of the block."""
+        row = row if self.kept is None else int(self.kept[row])
         if self.lines is not None:
             return DataError(problem, path=self.path, row=int(self.lines[row]), unit="line")
         if self.line_of is not None:

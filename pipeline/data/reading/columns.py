@@ -118,8 +118,14 @@ def labels_of(batch: pa.RecordBatch | pa.Table, layout: Layout, origin: Origin, 
         problem = f"the label is missing; fill it or drop the row, or {other}"
         raise origin.error(_first_null(column), problem)
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+    codes = codes_of(encoded, len(encoded.dictionary))
     return refuse_missing(RawLabels.coded(codes, [*encoded.dictionary.to_pylist(), None]), origin, rules)
+
+
+def codes_of(encoded: pa.DictionaryArray, missing: int) -> np.ndarray:
+    """Return the codes of cells, ``missing`` where there is none, which the codes' own type may have no room for."""
+    found: np.ndarray = encoded.indices.cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -21,7 +21,7 @@ from pipeline.errors import DataError
 
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", XzReader))
 _SUFFIXES = (".gz", ".bz2", ".xz")
-FILE_SUFFIXES = (*_SUFFIXES, ".parquet", ".pq", ".npz", ".csv", ".svm", ".libsvm", ".txt")
+FILE_SUFFIXES = (*_SUFFIXES, ".parquet", ".pq", ".npz", ".csv", ".tsv", ".svm", ".libsvm", ".txt")
 _XZ_MEMORY = "Memory usage limit exceeded"
 _BZ2_DAMAGED = "Invalid data stream"  # bz2 has no error of its own
 
@@ -168,9 +168,10 @@ def format_of(path: str) -> str:
     name = _name(path).lower().rstrip("/")
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
-    for suffix, known in ((".parquet", "parquet"), (".pq", "parquet"), (".npz", "npz"), (".csv", "csv")):
+    known = ((".parquet", "parquet"), (".pq", "parquet"), (".npz", "npz"), (".csv", "csv"), (".tsv", "csv"))
+    for suffix, kind in known:
         if name.endswith(suffix):
-            return known
+            return kind
     with open_binary(path) as raw:
         head = raw.read(4)
     return "parquet" if head == b"PAR1" else "npz" if head == b"PK\x03\x04" else "svmlight"

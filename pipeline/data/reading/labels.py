@@ -109,6 +109,14 @@ class LabelMap:
         return cls(tuple(item["-1"]), tuple(item["+1"]), bool(item["one_against_rest"]))
 
 
+def named_classes(names: Sequence[str]) -> LabelMap:
+    """Return the map of three classes or more that are named before any row is read, in the order of their codes."""
+    texts = list(map(label_text, names))
+    if len(set(texts)) < len(texts) or not 3 <= len(texts) <= MOST_CLASSES or set(texts).intersection(MISSING):
+        raise SpecError(f"classes are 3 to {MOST_CLASSES:,} different labels, not {_listed(texts)}; two need no naming")
+    return LabelMap((), (), classes=tuple(sorted(texts, key=_order)))
+
+
 def _order(label: str) -> tuple[bool, Decimal, str]:
     """Return what sorts labels: numbers by value, then text. Manifests may have labels that no file could have."""
     number = float(label) if _NUMBER.fullmatch(label) else math.nan
@@ -195,9 +203,8 @@ class LabelCoder:
             raise DataError(f"label {label} is new: this data set has {known}; correct the file's labels", path=where)
         elif self.only_two and len(self.numbers) == 2:
             found = [*self.numbers, label]
-            raise DataError(
-                f"more than two labels: {_listed(found)}; pass --positive LABEL for one against the rest", path=where
-            )
+            cure = "pass --positive LABEL for one against the rest, or name all of them as classes in job.yaml"
+            raise DataError(f"more than two labels: {_listed(found)}; {cure}", path=where)
         elif len(self.numbers) == MOST_CLASSES:
             problem = (
                 f"more than {MOST_CLASSES:,} labels ({_listed(list(self.numbers))}), which is no column of classes"

@@ -21,6 +21,7 @@ from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES
 from pipeline.data.parallel import in_order
 from pipeline.data.shards.digest import join_digests
 from pipeline.data.shards.directory import OpenDirectory, existing_directory
+from pipeline.data.shards.ids import joined_ids
 from pipeline.data.shards.manifest import Manifest
 from pipeline.data.shards.mapping import forget_maps, read_shard
 from pipeline.data.shards.merging import Full, ShardRun, groups_of, mergeable, whole_files, with_few_sources
@@ -130,6 +131,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
         norms=np.concatenate([rows.norms for rows in parts]),
         n_features=parts[0].n_features,
         groups=joined_groups([rows.groups for rows in parts]),
+        ids=joined_ids([rows.ids for rows in parts]),
     )
 
 

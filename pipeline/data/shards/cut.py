@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from pipeline.data.shards.directory import existing_directory
 from pipeline.data.shards.manifest import Manifest
@@ -72,4 +73,5 @@ def _without(rows: Rows, gone: Ranges) -> Rows:
         norms=rows.norms[kept],
         n_features=rows.n_features,
         groups=None if rows.groups is None else rows.groups[kept],
+        ids=None if rows.ids is None else rows.ids.filter(pa.array(kept)),
     )

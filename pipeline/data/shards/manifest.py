@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 FORMAT = "svmsieve-shards"
-SIGNS, CLASSES, GROUPS, TABLE = 1, 2, 3, 4  # versions: labels are -1 and +1; or codes of three classes or more; rows
-# have groups; features were made of a table's columns
+SIGNS, CLASSES, GROUPS, TABLE, IDS = 1, 2, 3, 4, 5  # versions: labels are -1 and +1; or codes of three classes or more;
+# rows have groups; features were made of a table's columns; rows have ids
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Manifest:
     """A data set of shards. ``features`` counts the bias column, which is the last one; ``bias`` 0 means none.
 
     ``index_base`` is what the indices of its svmlight files count from; None where there was no such file. ``group`` is
-    the column that rows have their groups from, if they have any. Shards with numbers below ``used`` may have been
-    there before.
+    the column that rows have their groups from, if they have any; ``ids`` are the columns that tell rows apart for the
+    user. Shards with numbers below ``used`` may have been there before.
     """
 
     features: int
@@ -77,6 +77,7 @@ class Manifest:
     columns: tuple[str, ...] | None = None
     group: str | None = None
     encoding: Encoding | None = None
+    ids: tuple[str, ...] = ()
     created_by: str = "svmsieve"
     used: int = field(default=0, compare=False)
 
@@ -150,6 +151,7 @@ class Manifest:
             "columns": None if self.columns is None else list(self.columns),
             **({} if self.group is None else {"group": self.group}),
             **({} if self.encoding is None else {"table": _stored(self.encoding)}),
+            **({"ids": list(self.ids)} if self.ids else {}),
             "created_by": self.created_by,
             "next_number": self.next_number,
         }
@@ -157,8 +159,8 @@ class Manifest:
     @property
     def _version(self) -> int:
         """The lowest version that can say all of this."""
-        if self.encoding is not None:
-            return TABLE
+        if self.ids or self.encoding is not None:
+            return IDS if self.ids else TABLE
         return GROUPS if self.group is not None else CLASSES if self.labels.classes else SIGNS
 
     def to_bytes(self) -> bytes:
@@ -174,10 +176,13 @@ class Manifest:
         """Read the content of ``manifest.json``; ValueError says which value cannot be."""
         head = fitting({"next_number": 0} | item if type(item) is dict else item, _HEAD, more=True)
         version = head.get("version")
-        grouped = version == GROUPS or (version == TABLE and "group" in head)
+        grouped = version == GROUPS or (version in (TABLE, IDS) and "group" in head)
         group = fitting(head, _GROUPS, more=True)["group"] if grouped else None
-        codes = version == CLASSES or (version in (GROUPS, TABLE) and "classes" in head)
-        encoding = _encoding(head) if version == TABLE else None
+        codes = version == CLASSES or (version in (GROUPS, TABLE, IDS) and "classes" in head)
+        encoding = _encoding(head) if version == TABLE or (version == IDS and "table" in head) else None
+        ids = fitting(head, _IDS, more=True)["ids"] if version == IDS else []
+        if len(set(ids)) < len(ids):
+            raise ValueError("ids has a name twice")
         labels = _classes(head) if codes else _signs(head)
         if len(set(head["columns"] or ())) < len(head["columns"] or ()):
             raise ValueError("columns has a name twice")
@@ -195,6 +200,7 @@ class Manifest:
             columns=None if head["columns"] is None else tuple(head["columns"]),
             group=group,
             encoding=encoding,
+            ids=tuple(ids),
             created_by=head["created_by"],
             used=head["next_number"],
         )
@@ -233,6 +239,7 @@ _SIGNS: Form = {"label_map": OBJECT}
 _LABELS: Form = {"-1": _SIDE, "+1": _SIDE, "one_against_rest": FLAG}
 _CLASSES: Form = {"classes": _SIDE}
 _GROUPS: Form = {"group": UNICODE}
+_IDS: Form = {"ids": list_of(UNICODE, filled=True)}
 _SOURCE: Form = {"name": TEXT, "bytes": whole_between(0, LARGEST), "rows": whole_between(0, LARGEST)}
 
 
@@ -344,8 +351,8 @@ def _parsed(content: bytes) -> Manifest:
         raise ValueError(f"it is {as_json(item)}, not an object")
     if item.get("format") != FORMAT:
         raise _OtherError("not a manifest of svmsieve shards; ingest the data first")
-    if type(item.get("version")) is not int or item["version"] not in (SIGNS, CLASSES, GROUPS, TABLE):
-        known = f"versions {SIGNS} to {TABLE}"
+    if type(item.get("version")) is not int or item["version"] not in range(SIGNS, IDS + 1):
+        known = f"versions {SIGNS} to {IDS}"
         raise _OtherError(f"version {as_json(item.get('version'))}, but this svmsieve reads {known}")
     manifest = Manifest.from_json(item)
     if any(item[key] != value for key, value in manifest.summary.items()):

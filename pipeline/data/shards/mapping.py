@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from pipeline.data.shards.ids import IDS, has_form
 from pipeline.data.shards.rows import Rows
 from pipeline.data.shards.shard import ShardInfo, checksum
 from pipeline.data.shards.sound import fault_of
@@ -101,6 +102,7 @@ def map_shard(path: str, n_features: int) -> Rows:
         norms=_view(batch.column("norm")),
         n_features=n_features,
         groups=_view(batch.column("group")) if "group" in batch.schema.names else None,
+        ids=batch.column(IDS) if IDS in batch.schema.names else None,
     )
 
 
@@ -118,6 +120,8 @@ def _batch(content: pa.Buffer) -> pa.RecordBatch:
     if reader.num_record_batches != 1:
         raise pa.ArrowInvalid(f"{reader.num_record_batches} record batches instead of one")
     names, types = tuple(reader.schema.names), tuple(reader.schema.types)
+    if names[-1:] == (IDS,) and has_form(types[-1]):  # what is in them is checked by who asks for them
+        names, types = names[:-1], types[:-1]
     if names[-1:] == _GROUP[:1] and types[-1] == _GROUP[1]:
         names, types = names[:-1], types[:-1]
     fits = types[:1] in ((_SIGNS,), (_CODES,)) and types[1:-1] == _TYPES and types[-1] in _LISTS
@@ -125,8 +129,8 @@ def _batch(content: pa.Buffer) -> pa.RecordBatch:
         raise pa.ArrowInvalid("it has other columns than a shard")
     batch = reader.get_batch(0)
     batch.validate()
-    children = (column.values for column in batch.columns[3:5])
-    if any(array.null_count for array in (*batch.columns, *children)):
+    numbers = batch.columns[: len(names)] + [column.values for column in batch.columns[3:5]]
+    if any(array.null_count for array in numbers):
         raise pa.ArrowInvalid("values are missing")
     return batch
 

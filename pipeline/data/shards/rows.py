@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from pipeline.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,7 @@ class Rows:
     in their shard: what is in a row, for hashes and digests, is the same in every view.
 
     Rows of the same group (``groups`` are hashes, uint64) stay together where rows are split; None: there are none.
+    ``ids`` are what the user calls them, which no pass looks at (``shards.ids``); None: there are none.
 
     ``indptr`` and ``indices`` are int32, indices sorted within a row; ``values`` are float32 or float64, never zero.
     The arrays of a shard are views of a memory-mapped file: read-only.
@@ -34,6 +39,7 @@ class Rows:
     n_features: int
     stored: Rows | None = None
     groups: np.ndarray | None = None
+    ids: pa.StructArray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -57,6 +63,7 @@ class Rows:
             norms=self.norms[start:stop],
             n_features=self.n_features,
             groups=None if self.groups is None else self.groups[start:stop],
+            ids=None if self.ids is None else self.ids[start:stop],
             stored=None if self.stored is None else self.stored.part(start, stop),
         )
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.data.shards.digest import Lanes, digest_rows, digest_text
+from pipeline.data.shards.ids import IDS
 from pipeline.data.shards.rows import Rows
 from pipeline.data.shards.strict import LARGEST, Form, Must, fitting, list_of, one_among, whole_between
 from pipeline.files import atomic
@@ -125,6 +126,8 @@ def write_shard(directory: Path, name: str, rows: Rows, classes: int = 0) -> Sha
     }
     if rows.groups is not None:
         columns["group"] = pa.array(rows.groups)
+    if rows.ids is not None:
+        columns[IDS] = rows.ids
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     path = directory / name
     with atomic(path) as stream, pa.ipc.new_file(stream, batch.schema) as writer:

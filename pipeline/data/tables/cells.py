@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.data.reading.columns import codes_of
 from pipeline.data.reading.decimals import NUMBER
 from pipeline.data.reading.gaps import NOTHING
 from pipeline.data.reading.labels import label_text
@@ -75,7 +76,7 @@ def coded(column: pa.Array | pa.ChunkedArray) -> Coded:
         return Coded(np.full(len(flat), MISSING, np.int32), pa.array([], pa.string()))
     encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
     encoded.validate(full=True)  # a file may have codes that stand for nothing, or text that is none
-    codes = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    codes = codes_of(encoded, MISSING).astype(np.int32)
     values = encoded.dictionary
     if is_text(values.type):
         values = values.cast(pa.string())
