@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.report.over_c import over_c
 from pipeline.report.parts import Figure, Table, number, share
 from tests.bench.paper import draw
-from tests.bench.paper.exhibit import KERNELS, PRINTED, Claim, Effort, Exhibit, exhibit, named
+from tests.bench.paper.exhibit import KERNELS, PRINTED, Claim, Effort, Exhibit, add_once, exhibit, named
 from tests.bench.paper.paths import CutPath, Paths
 from tests.bench.paper.sets import MissingError, Sets
 
@@ -38,7 +38,7 @@ def figure5(sets: Sets, effort: Effort, paths: Paths) -> Exhibit:
             try:
                 path = paths.of(rows, kernel)
             except MissingError as missing:
-                made.section.missing.append(str(missing))
+                add_once(made.section.missing, str(missing))
                 continue
             cs, found = rates(path)
             below += int(np.count_nonzero(found["IT"] < found["BT1"]))
@@ -47,7 +47,7 @@ def figure5(sets: Sets, effort: Effort, paths: Paths) -> Exhibit:
             cells = [(number(float(c)), *(share(float(v[k])) for v in found.values())) for k, c in enumerate(cs)]
             title = f"{rows.title}, {named(kernel)}, the path"
             said = f"Screening rates of BT1 and IT at each C of the path; {path.said}; {rows.said}"
-            drawing = partial(draw.rates, at=cs, found=found, label="C", log=True)
+            drawing = partial(draw.rates, at=cs, found=found, label="C")
             table = Table(f"Rates by C: {path.said}", ("C", *found), cells)
             made.section.figures.append(Figure(title, said, drawing, table, width=4.2, height=2.9))
     found_below = f"below at {below} of {points} C"

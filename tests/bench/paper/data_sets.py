@@ -37,6 +37,7 @@ def table2(sets: Sets, effort: Effort) -> Exhibit:
         here.append((n or np.nan, d or np.nan))
     head = ("set", "name", "what it is here", "n printed", "d printed", "n here", "d here", "positive")
     table = Table("The data sets, as printed and here", head, lines, names=3)
+    made.section.tables.append(table)
     drawing = partial(draw.sizes, names=names, printed=np.array(printed, float), here=np.array(here, float))
     said = "Rows and features of each data set, as printed (hollow) and here (filled)"
     made.section.figures.append(Figure("Rows and features", said, drawing, table, width=4.6, height=3.4))

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from pipeline.draw.canvas import PALETTE, Draw, shown_name
+from pipeline.draw.charts import over_c
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from pipeline.report.parts import Figure
 
 RULES = {"BT1": "red", "BT2": "green", "IT": "blue"}  # as in the paper
 STYLES = {"BT1": "--", "BT2": ":", "IT": "-"}  # where curves lie on one another
+CROWDED = ("D02", "D11", "MAGIC")  # sets of table 2 with a neighbour above and to their right
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -34,21 +36,19 @@ def toy(ax: Any, x: np.ndarray, verdicts: np.ndarray, w: np.ndarray) -> None:
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, markerscale=2.5, handletextpad=0.2)
 
 
-def rates(ax: Any, at: Numbers, found: Mapping[str, Numbers], label: str, log: bool = False) -> None:
-    """Draw screening rates of the rules."""
+def rates(ax: Any, at: Numbers, found: Mapping[str, Numbers], label: str) -> None:
+    """Draw screening rates of the rules over C, or over what the label says."""
     for rule, values in found.items():
         dots = "o" if len(at) <= 15 else ""
         colour, style = PALETTE[RULES[rule]], STYLES[rule]
         ax.plot(at, values, color=colour, linestyle=style, marker=dots, markersize=2.5, label=rule, linewidth=1.4)
-    if log:
-        ax.set_xscale("log")
-        ax.locator_params(axis="x", numticks=5)
-        ax.minorticks_off()
+    if label == "C":
+        over_c(ax, at, "screening rate")
     else:
         ax.set_xlim(0, 1.02)
+        ax.set_xlabel(label)
+        ax.set_ylabel("screening rate")
     ax.set_ylim(-0.03, 1.03)
-    ax.set_xlabel(label)
-    ax.set_ylabel("screening rate")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(found))
 
 
@@ -86,7 +86,7 @@ def ratios(
         ax.plot([row[k + 1] for row in paper], places + shift, "o", color=colour, markersize=4, fillstyle="none")
     ax.axvline(1.0, color=PALETTE["ink"], linewidth=0.8)
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(lambda x, place: f"{x:g}")
+    ax.xaxis.set_major_formatter(_plain)
     ax.minorticks_off()
     ax.set_yticks(places, [shown_name(name, 22) for name in names], fontsize=8)
     ax.set_ylim(-0.6, len(names) - 0.4)
@@ -99,14 +99,22 @@ def sizes(ax: Any, names: Sequence[str], printed: np.ndarray, here: np.ndarray) 
     """Draw rows against features: as printed, and as here."""
     ax.plot(*printed.T, "o", color=PALETTE["grey"], markersize=9, fillstyle="none", label="printed")
     ax.plot(*here.T, "o", color=PALETTE["blue"], markersize=4, label="here (stand-ins at full size)")
-    for name, (n, d) in zip(names, printed, strict=True):
-        ax.annotate(name, (n, d), xytext=(6, 4), textcoords="offset points", fontsize=7)
+    for name, at in zip(names, printed, strict=True):
+        place, side = ((-5, -9), "right") if name in CROWDED else ((6, 4), "left")
+        ax.annotate(name, at, xytext=place, ha=side, textcoords="offset points", fontsize=7)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.set_xlabel("rows")
-    ax.set_ylabel("features")
+    for axis, name in ((ax.xaxis, "rows"), (ax.yaxis, "features")):
+        axis.set_label_text(name)
+        axis.set_major_formatter(_plain)
     ax.minorticks_off()
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
+def _plain(x: float, place: float) -> str:
+    """Return a number as ticks show it."""
+    del place
+    return f"{x:g}"
 
 
 def panels(figures: Sequence[Figure], columns: int) -> tuple[Draw, float, float]:

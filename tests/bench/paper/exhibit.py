@@ -47,7 +47,7 @@ class Effort:
 
 
 COARSE, FINE = (0.1, 0.5, 0.8, 0.95), (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-QUICK = Effort("--quick", COARSE, 4.0, 1.5, 1.0, 5_000, 2_500, 0.003, 1, 5)
+QUICK = Effort("--quick", COARSE, 6.0, 3.0, 1.0, 9_000, 2_500, 0.01, 1, 5)
 USUAL = Effort("", FINE, 120.0, 60.0, 30.0, 50_000, 9_000, 0.03, 3, 20)
 FULL = Effort("--full", FINE, 3600.0, 1800.0, 600.0, 50_000, 9_000, 1.0, 5, 20)
 
@@ -77,8 +77,14 @@ class Exhibit:
             rows = [(claim.text, "yes" if claim.holds else "NO", claim.found) for claim in self.claims]
             self.section.tables.append(Table("What the paper says", ("the paper says", "here", "found"), rows, names=3))
         if slip := PRINTED["slips"].get(self.name):
-            self.section.missing.append(f"A slip of the paper, or a gap in it: {slip}")
+            self.section.missing.insert(0, f"A slip of the paper, or a gap in it: {slip}")
         return self
+
+
+def add_once(texts: list[str], text: str) -> None:
+    """Add what was not said yet."""
+    if text not in texts:
+        texts.append(text)
 
 
 def named(kernel: str) -> str:

@@ -24,7 +24,8 @@ def page_of(exhibits: Sequence[Exhibit], effort: Effort, command: str) -> Page:
     claims = [claim for each in exhibits for claim in each.claims]
     broken = [claim for claim in claims if not claim.holds]
     verdict = f"{len(claims) - len(broken)} of {len(claims)} claims of the paper that were checked hold here"
-    verdict += ": not so " + "; ".join(f"“{claim.text}” ({claim.found})" for claim in broken) if broken else ""
+    named = [each.section.heading.split(":")[0] for each in exhibits if not all(claim.holds for claim in each.claims)]
+    verdict += f"; those that do not are with {', '.join(named)}" if named else ""
     how = {"": "", "--quick": " with --quick: fewer C, smaller stand-ins", "--full": " with --full"}[effort.name]
     about = Section(
         "How this was made",

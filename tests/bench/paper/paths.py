@@ -43,7 +43,7 @@ class Paths:
         """Return the path of a set with a kernel, or raise MissingError."""
         key = rows.key, kernel
         if kernel != "linear" and rows.n > self.effort.kernel_path:
-            raise MissingError(left_out(rows, kernel, self.effort))
+            raise MissingError(left_out(rows, self.effort))
         if key not in self._known:
             self._known[key] = self._trained(rows, kernel)
         found = self._known[key]
@@ -61,7 +61,7 @@ class Paths:
         return CutPath(run, data, stopped)
 
 
-def left_out(rows: PaperSet, kernel: str, effort: Effort) -> str:
-    """Say why a kernel is not asked for."""
+def left_out(rows: PaperSet, effort: Effort) -> str:
+    """Say why kernels are not asked for."""
     why = f"left out by {effort.name}" if effort.name == "--quick" else "its n^2 kernel values are too many here"
-    return f"{rows.title}, {named(kernel)}: {rows.n:,} rows, {why}."
+    return f"{rows.title} with kernels: {rows.n:,} rows, {why}."

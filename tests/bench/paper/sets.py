@@ -47,7 +47,12 @@ class PaperSet:
     @property
     def title(self) -> str:
         """What the page calls it."""
-        return self.name if self.key == self.name else f"{self.key} {self.name}"
+        return titled(self.key, self.name)
+
+
+def titled(key: str, name: str) -> str:
+    """Return how a set is called: sets of figure 6 alone have no number."""
+    return name if key == name else f"{key} {name}"
 
 
 class Sets:
@@ -99,7 +104,7 @@ class Sets:
         entry = _entry(key)
         if entry is not None and _is_fetched(entry):
             return *_rows(entry.name), "fetched"
-        what = f"{key} {printed['name']} ({printed['n']:,} x {printed['d']:,}) is not here"
+        what = f"{titled(key, printed['name'])} ({printed['n']:,} x {printed['d']:,}) is not here"
         cure = f"`svmsieve datasets fetch {entry.name}` gets it" if entry and entry.url else "we know no address of it"
         wanted = f", {stem}.svm.gz or {stem}.npz in the folder of --data has it" if stem else ""
         raise MissingError(f"{what}: {cure}{wanted}.")

@@ -98,6 +98,7 @@ def table3(sets: Sets, effort: Effort, folder: Path) -> Exhibit:
         paper.append(theirs)
     table_header = ("set", "Full = 1", *APPROACHES, *(f"rate of {rule}" for rule in RATES))
     table = Table("Time over Full's, here and printed", table_header, lines, names=2)
+    made.section.tables.append(table)
     drawing = partial(draw.ratios, names=names, here=here, paper=paper)
     said = f"Time of five approaches over that of Full on {len(names)} sets or stand-ins, here and as printed"
     height = 1.4 + 0.45 * len(names)

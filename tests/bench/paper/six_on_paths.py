@@ -7,7 +7,7 @@ from functools import partial
 from pipeline.report.parts import Figure, Table, number, share
 from tests.bench.paper import draw
 from tests.bench.paper.approaches import LIBRARY, Comparison, compare
-from tests.bench.paper.exhibit import APPROACHES, KERNELS, PRINTED, Claim, Effort, Exhibit, exhibit, named
+from tests.bench.paper.exhibit import APPROACHES, KERNELS, PRINTED, Claim, Effort, Exhibit, add_once, exhibit, named
 from tests.bench.paper.paths import Paths, left_out
 from tests.bench.paper.sets import MissingError, PaperSet, Sets
 
@@ -31,13 +31,13 @@ def table4(sets: Sets, effort: Effort, paths: Paths) -> Exhibit:
         for kernel in KERNELS:
             try:
                 if kernel != "linear" and rows.n > effort.kernel_cell:
-                    raise MissingError(left_out(rows, kernel, effort))
+                    raise MissingError(left_out(rows, effort))
                 path = paths.of(rows, kernel)
                 found = compare(rows, kernel, path, effort)
                 if not found.counted:
                     raise MissingError(f"{rows.title}, {named(kernel)}: not all six arrived at any of {found.asked} C.")
             except MissingError as missing:
-                made.section.missing.append(str(missing))
+                add_once(made.section.missing, str(missing))
                 continue
             ratios, steps = found.ratios(), len(path.run.steps) - 1
             opened = [sum(turn.left_open for turn in found.turns[name]) / found.counted for name in ("BT1", "IT")]
@@ -70,6 +70,7 @@ def _show(made: Exhibit, cells: list[Cell]) -> None:
         lines.append(("", "", f"printed ({number(float(printed[0]), 6)} s)", *theirs, *["–"] * 5))
     header = ("set", "kernel", "Full = 1", *APPROACHES, LIBRARY, "open BT1", "open IT", "C of path", "arrived")
     table = Table("Time over Full's, here and printed", header, lines, names=3)
+    made.section.tables.append(table)
     ratios = [found.ratios() for _, _, found in cells]
     here = [{name: found[name] for name in APPROACHES} for found in ratios]
     paper = [PRINTED["table4"][rows.key][kernel] for rows, kernel, _ in cells]
