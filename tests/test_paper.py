@@ -21,7 +21,7 @@ from tests.bench.paper.sets import PaperSet, Sets
 from tests.in_memory.screening import screen
 
 HOSTILE = "<script>alert(1)</script> & $\\frac{x$"
-SLICE = replace(QUICK, ratios=(0.5, 0.95), path=1.0, cell=0.05, solve=10.0, scale=0.0005, toys=2)
+SLICE = replace(QUICK, ratios=(0.5, 0.95), path=0.5, cell=0.05, solve=10.0, scale=0.0005, toys=2)
 
 
 @pytest.fixture(scope="module")

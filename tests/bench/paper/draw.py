@@ -128,6 +128,6 @@ def panels(figures: Sequence[Figure], columns: int) -> tuple[Draw, float, float]
         for k, figure in enumerate(figures):
             part = whole.add_subplot(down, across, k + 1)
             figure.draw(part)
-            part.set_title(figure.title, pad=26 if part.get_legend() is not None else 6)
+            part.get_legend().set_title(figure.title)  # above the names, which stand where a title would
 
     return draw, across * max(f.width for f in figures) * 0.8, down * max(f.height for f in figures)
