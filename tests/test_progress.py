@@ -104,6 +104,13 @@ def test_a_path_may_end_for_lack_of_rows_at_their_bound():
     assert found[20:] == pytest.approx(400 - np.arange(20, 100), rel=0.1)
 
 
+def test_steps_that_somebody_counts_are_believed():
+    """Shares that grow ever more slowly, as long as nobody knows how many there will be."""
+    left = TimeLeft()
+    found = [left.told(k / (k + 20), float(k), None, 20.0) for k in range(60)]
+    assert found[20:] == pytest.approx([20.0] * 40, rel=0.01)
+
+
 def test_of_very_many_steps_some_are_kept():
     left = TimeLeft()
     found = [left.told(k / 100_000, k / 1000) for k in range(100_000)]
