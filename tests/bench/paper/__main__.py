@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
     how.add_argument("--quick", dest="effort", action="store_const", const=QUICK, default=USUAL)
     how.add_argument("--full", dest="effort", action="store_const", const=FULL)
     options = parser.parse_args(arguments)
-    if "data" in vars(options) and options.data != DEVELOPMENT_DATA and not options.data.is_dir():
+    if options.data != DEVELOPMENT_DATA and not options.data.is_dir():
         parser.error(f"{options.data}: is no folder; --data names one that has the data sets")
     names = tuple(name for name in NAMES if name in options.only)
     words = ["python", "-m", "tests.bench.paper", "--out", str(options.out)]

@@ -30,8 +30,8 @@ class Effort:
 
     Seconds are of CPU, and for one cell (a set with a kernel): its eps-path is cut after ``path`` of them, the six
     approaches get ``cell`` of them for as many C as that allows, and one that has not arrived after ``solve`` at a C is
-    cut. Kernels take n^2 numbers: paths have them up to ``kernel_path`` rows, the six approaches, which hold Q, up to
-    ``kernel_cell``. ``scale`` is that of the stand-ins in table 3.
+    cut. Kernels take n^2 products: paths have them where these are at most ``kernel_path`` multiplications, the six
+    approaches, which hold Q, up to ``kernel_cell`` rows. ``scale`` is that of the stand-ins in table 3.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Effort:
     path: float
     cell: float
     solve: float
-    kernel_path: int
+    kernel_path: float
     kernel_cell: int
     scale: float
     turns: int
@@ -48,9 +48,9 @@ class Effort:
 
 COARSE = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
 FINE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
-QUICK = Effort("--quick", COARSE, 6.0, 3.0, 1.0, 9_000, 2_500, 0.01, 1, 5)
-USUAL = Effort("", FINE, 120.0, 60.0, 30.0, 50_000, 9_000, 0.03, 3, 20)
-FULL = Effort("--full", FINE, 3600.0, 1800.0, 600.0, 50_000, 9_000, 1.0, 5, 20)
+QUICK = Effort("--quick", COARSE, 6.0, 3.0, 1.0, 2e9, 2_500, 0.01, 1, 5)
+USUAL = Effort("", FINE, 120.0, 60.0, 30.0, 5e10, 9_000, 0.03, 3, 20)
+FULL = Effort("--full", FINE, 3600.0, 1800.0, 600.0, 1e12, 9_000, 1.0, 5, 20)
 
 
 @dataclass(frozen=True)

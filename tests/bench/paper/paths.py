@@ -42,7 +42,7 @@ class Paths:
     def of(self, rows: PaperSet, kernel: str) -> CutPath:
         """Return the path of a set with a kernel, or raise MissingError."""
         key = rows.key, kernel
-        if kernel != "linear" and rows.n > self.effort.kernel_path:
+        if kernel != "linear" and rows.n * rows.values > self.effort.kernel_path:
             raise MissingError(left_out(rows, self.effort))
         if key not in self._known:
             self._known[key] = self._trained(rows, kernel)
@@ -63,5 +63,6 @@ class Paths:
 
 def left_out(rows: PaperSet, effort: Effort) -> str:
     """Say why kernels are not asked for."""
-    why = f"left out by {effort.name}" if effort.name == "--quick" else "its n^2 kernel values are too many here"
-    return f"{rows.title} with kernels: {rows.n:,} rows, {why}."
+    more = {"--quick": "left out by --quick", "": "which only --full tries"}
+    why = more.get(effort.name, "which take too long")
+    return f"{rows.title} with kernels: {rows.n:,} rows of {rows.values / rows.n:,.0f} values, {why}."

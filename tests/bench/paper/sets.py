@@ -45,6 +45,11 @@ class PaperSet:
         return self.y.size
 
     @property
+    def values(self) -> int:
+        """How many values there are that are not 0 for sure."""
+        return int(self.x.nnz) if sp.issparse(self.x) else int(self.x.size)
+
+    @property
     def title(self) -> str:
         """What the page calls it."""
         return titled(self.key, self.name)
