@@ -38,7 +38,9 @@ class Note:
 class StepProgress:
     """A step of the path that has just been certified, or (``done`` False) a round of it that was not enough.
 
-    ``share`` is how far along the path this C is, from 0 to 1, counted in log C.
+    ``share`` is how far along the path this C is, from 0 to 1, counted in log C. ``at_bound`` is how many rows are at
+    their bound, from 1 to 0, counted in logs; None where the path does not end for lack of them. ``steps_left``
+    is how many steps are still to come, where somebody counts them.
     """
 
     step: int
@@ -50,6 +52,8 @@ class StepProgress:
     passes: float
     done: bool
     scores: Mapping[str, float | None] | None = None
+    at_bound: float | None = None
+    steps_left: float | None = None
 
 
 Event = Progress | Note | StepProgress

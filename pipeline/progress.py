@@ -106,7 +106,7 @@ class _Lines:
             print(event.text, file=sys.stderr, flush=True)
             return
         if isinstance(event, StepProgress):
-            left = self.left.told(event.share, now)
+            left = self.left.told(event.share, now, event.at_bound, event.steps_left)
             if now - self.last >= SECONDS_BETWEEN_LINES:
                 self.last = now
                 print(_step_line(event, left), file=sys.stderr, flush=True)
@@ -140,7 +140,8 @@ def _bar() -> Iterator[Listener]:
             stage, share = _where(event)
             if stage not in tasks:
                 tasks[stage], lefts[stage] = bar.add_task(stage, total=None, shown=""), TimeLeft()
-            left = None if share is None else lefts[stage].told(share, now)
+            counted = (event.at_bound, event.steps_left) if isinstance(event, StepProgress) else ()
+            left = None if share is None else lefts[stage].told(share, now, *counted)
             pieces = _pieces(event, left, now - started)
             room = bar.console.width - max(map(len, tasks)) - BAR - 3  # a space after each column, and one at the end
             bar.update(tasks[stage], completed=share, total=None if share is None else 1.0, shown=_fitted(pieces, room))

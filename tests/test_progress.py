@@ -11,12 +11,13 @@ import subprocess
 import sys
 import termios
 
+import numpy as np
 import pytest
 
 from pipeline.cli import SECTIONS, app
 from pipeline.events import Progress, StepProgress
 from pipeline.progress import _fitted, _pieces, _step_line
-from pipeline.time_left import LEAST_SECONDS, TimeLeft
+from pipeline.time_left import KEPT, LEAST_SECONDS, TimeLeft
 from tests.test_cli import run
 
 STEP = StepProgress(12, 0.0001734, 0.3, 0.98, 123_456, 1.1e-14, 1.0, True, {"balanced_accuracy": 0.9259, "auc": 0.99})
@@ -47,6 +48,9 @@ def test_a_bar_on_80_columns_keeps_what_matters(tmp_path):
     bars = [line.rstrip() for line in lines if re.match(r"\w+ +[━╸╺]", line)]
     assert any(re.match(r"path +[━╸╺]{20} C = \S+, accuracy 0\.\d{4}, ", line) for line in bars)
     assert [line for line in bars if len(line) > COLUMNS or "…" in line] == []
+    result = [line for line in lines if re.match(r" +(step|\d+\*?) ", line)]
+    assert len(result) >= 12 and max(map(len, result)) <= COLUMNS
+    assert result[0].split() == ["step", "C", "screened", "solved", "free", "at", "bound", "gap", "seconds", "accuracy"]
 
 
 def test_the_longest_score_and_the_time_left_fit():
@@ -81,6 +85,37 @@ def test_steps_that_get_slower_do_not_make_hours_of_minutes():
     assert max(found) <= 1.1 * found[0]
     plain = [36_000 * share**2 * (1 - share) / share for share in (0.2, 0.5)]
     assert plain[1] > 1.5 * plain[0], "a guess from the mean speed would grow"
+
+
+def test_steps_that_get_longer_are_counted():
+    """A path in 120 steps of a second, each 4 % longer in log C than the one before."""
+    left, way = TimeLeft(), np.cumsum(1.04 ** np.arange(120))
+    found = [left.told(share, float(k)) for k, share in enumerate(way / way[-1])]
+    assert found[40:119] == pytest.approx(119 - np.arange(40, 119), rel=0.1, abs=2)
+    assert 40 * (1 / (way[40] / way[-1]) - 1) > 10 * 79, "from the share that is done alone it would be hours"
+
+
+def test_a_path_may_end_for_lack_of_rows_at_their_bound():
+    left = TimeLeft()
+    found = [left.told(k / 400, float(k), at_bound=1 - k / 100) for k in range(100)]
+    assert found[20:] == pytest.approx(100 - np.arange(20, 100), rel=0.1)
+    stuck = TimeLeft()
+    found = [stuck.told(k / 400, float(k), at_bound=0.9) for k in range(100)]
+    assert found[20:] == pytest.approx(400 - np.arange(20, 100), rel=0.1)
+
+
+def test_steps_that_somebody_counts_are_believed():
+    """Shares that grow ever more slowly, as long as nobody knows how many there will be."""
+    left = TimeLeft()
+    found = [left.told(k / (k + 20), float(k), None, 20.0) for k in range(60)]
+    assert found[20:] == pytest.approx([20.0] * 40, rel=0.01)
+
+
+def test_of_very_many_steps_some_are_kept():
+    left = TimeLeft()
+    found = [left.told(k / 100_000, k / 1000) for k in range(100_000)]
+    assert found[10_000::10_000] == pytest.approx([90, 80, 70, 60, 50, 40, 30, 20, 10], rel=0.05)
+    assert len(left._moments) <= KEPT
 
 
 def test_what_was_done_before_is_not_counted():

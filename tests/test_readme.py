@@ -120,6 +120,14 @@ def test_readme_is_short_and_sets_up_in_two_commands():
     assert all(b.startswith(SET_UP) and b.count("\n") == 1 for b in commands[:2])
 
 
+def test_readme_shows_a_picture_that_its_commands_make():
+    text = (TOP / "README.md").read_text()
+    (shown,) = re.findall(r"!\[[^\]]{20,}\]\(([^)]*)\)", text[: text.index("## ")])
+    picture = (TOP / shown).read_bytes()
+    assert picture.startswith(b"\x89PNG") and len(picture) < 60_000
+    assert any(f"--out {Path(shown).name} " in block for _, block in blocks(TOP / "README.md", "bash"))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):

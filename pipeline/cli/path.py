@@ -262,7 +262,7 @@ def _show_classes(run: ClassesRun) -> None:
 
 
 def _show_path(run: Run) -> None:
-    header = ["step", "C", "screened", "solved for", "free", "at bound", "relative gap", "passes", "seconds"]
+    header = ["step", "C", "screened", "solved", "free", "at bound", "gap", "passes", "seconds"]
     found, best, select = run.scores, run.best_step, run.spec.select
     scored = any(found)
     rows = []
@@ -281,7 +281,8 @@ def _show_path(run: Run) -> None:
         if scored:
             cells.append(score((found[step.step] or {}).get(select)))
         rows.append(tuple(cells))
-    table((*header, select.replace("_", " ")) if scored else tuple(header), rows, right=range(len(header) + 1))
+    titles = (*header, select.replace("_", " ")) if scored else tuple(header)
+    table(titles, rows, right=range(len(titles)), spare=("passes", "solved", "seconds"))
     passes = sum(step.passes for step in run.steps) / len(run.steps)
     worst = max(step.relative_gap for step in run.steps)
     memory = f", peak memory {human_bytes(run.header.peak_memory)}" if run.header.peak_memory else ""

@@ -23,13 +23,24 @@ def say_wrapped(text: str, indent: str = "  ") -> None:
 
 
 def table(
-    header: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: Container[int] = (), prose: bool = False
+    header: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    right: Container[int] = (),
+    prose: bool = False,
+    spare: Sequence[str] = (),
 ) -> None:
     """Print rows under a header, columns as wide as they need to be; those in ``right`` flush right.
 
-    If the last column is ``prose`` and the terminal too narrow, its text stands below each row.
+    If the terminal (80 columns where there is none) is too narrow, the columns called ``spare`` are left out, one after
+    the other; a last column that is ``prose`` then has its text below each row.
     """
-    if prose and sys.stdout.isatty() and sum(_widths(header, rows)) + 2 * len(header) > _terminal():
+    for name in spare:
+        if _width(header, rows) <= _terminal():
+            break
+        k = header.index(name)
+        header, *rows = ((*row[:k], *row[k + 1 :]) for row in (header, *rows))
+        right = [j - (j > k) for j in range(len(header) + 1) if j in right and j != k]
+    if prose and sys.stdout.isatty() and _width(header, rows) > _terminal():
         _folded(header, rows, right)
         return
     widths = _widths(header, rows)
@@ -55,6 +66,10 @@ def _aligned(row: Sequence[str], widths: Sequence[int], right: Container[int]) -
 
 def _widths(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[int]:
     return [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+
+
+def _width(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> int:
+    return sum(_widths(header, rows)) + 2 * len(header)
 
 
 def _terminal() -> int:

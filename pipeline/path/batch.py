@@ -131,7 +131,7 @@ class _Told:
         with self.lock:
             if isinstance(event, StepProgress):
                 self.shares[k] = event.share
-                event = replace(event, share=sum(self.shares) / len(self.shares))
+                event = replace(event, share=sum(self.shares) / len(self.shares), at_bound=None)
             elif isinstance(event, Note) and self.problems[k].name:
                 event = Note(f"{self.problems[k].name}: {event.text}")
             self.listen(event)

@@ -272,5 +272,6 @@ class PathRun:
                 passes=facts.passes,
                 done=done,
                 scores=facts.scores,
+                at_bound=math.log1p(facts.n_upper) / math.log1p(facts.n_rows) if grid is None else None,
             )
         )

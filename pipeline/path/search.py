@@ -6,7 +6,7 @@ Its runs lie in a folder, a stage of C after the other (coarse, fine), a folder 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,14 +33,25 @@ AT_A_TIME = 3  # of the coarse C, where several classes are trained before they 
 class Search:
     """Trains folds, or one run with a hold-out, at C that are worth a try."""
 
-    def __init__(self, engine: Engine, data: Dataset, spec: PathSpec, folder: Place, listen: Listener) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        data: Dataset,
+        spec: PathSpec,
+        folder: Place,
+        listen: Listener,
+        last: Callable[[int], None],
+    ) -> None:
         self.engine, self.data, self.spec, self.folder, self.listen = engine, data, spec, folder, listen
+        self.last = last  # told of how many C the last stage has
         self.folds: list[list[Run | ClassesRun]] = [[] for _ in range(spec.cv or 1)]
 
     def found(self, c_max: float | None) -> tuple[Curve, list[list[Run | ClassesRun]]]:
         """Search, or go on with it; return the curve, and the runs of each fold."""
         if self.spec.grid is not None:
-            self._train("coarse", self._asked(self.spec.grid))
+            asked = self._asked(self.spec.grid)
+            self.last(len(asked))
+            self._train("coarse", asked)
             return self._curve(), self.folds
         coarse = coarse_grid(self._first(), c_max)
         if self.data.classes:
@@ -50,6 +61,7 @@ class Search:
         curve = self._curve()
         fine = fine_grid(curve.c_best, coarse)
         if fine:
+            self.last(len(fine))
             self._train("fine", fine)
             curve = self._curve()
         return curve, self.folds

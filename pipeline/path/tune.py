@@ -80,10 +80,10 @@ def tuned(
         raise SpecError("tuning needs rows to score on; give folds (--cv) or a hold-out (--holdout)")
     if first.cv and not data.classes:
         check_folds(engine, data, first)
-    told = _Told(listen, first, len(specs) * (len(data.classes) or 1))
+    told = _Told(listen, first, len(data.classes) or 1, len(specs))
     folders = [out / SEARCH / f"gamma-{k}" for k in range(len(specs))] if len(specs) > 1 else [out / SEARCH]
     found = [
-        Search(engine, data, spec, folder, told.search).found(c_max)
+        Search(engine, data, spec, folder, told.search, told.last_stage).found(c_max)
         for spec, folder in zip(specs, folders, strict=True)
     ]
     spec, (curve, folds) = max(zip(specs, found, strict=True), key=lambda each: each[1][0].gain)  # of equals the first
@@ -143,23 +143,37 @@ def _fitted(
 class _Told:
     """Tells how far tuning is: of the C that are done, and of those that are still to come as far as that is known.
 
-    While scores rise nobody knows how many C there will be; at least the patience, the fine ones and the last.
+    While scores rise nobody knows how many C there will be; at least the patience, the fine ones and the last. Of
+    several gammas each has a last stage: those that are still to come are taken to have as many C as those before.
     """
 
-    def __init__(self, listen: Listener, spec: PathSpec, problems: int) -> None:
-        self.listen, self.spec, self.runs = listen, spec, (spec.cv or 1) * problems
-        self.done = 0
+    def __init__(self, listen: Listener, spec: PathSpec, classes: int, gammas: int) -> None:
+        self.listen, self.spec, self.runs = listen, spec, (spec.cv or 1) * classes
+        self.done, self.gammas, self.ended, self.ends = 0, gammas, 0, 0
+
+    def last_stage(self, count: int) -> None:
+        """Hear of how many C the last stage of a gamma has."""
+        self.ended += 1
+        self.ends = self.done + self.runs * count
+
+    def _left(self) -> float:
+        """Return how many steps are to come, that on all rows among them."""
+        if self.done < self.ends:
+            return self.ends - self.done + (self.gammas - self.ended) * self.ends / self.ended + 1
+        of_this = self.done - self.ends
+        here = max(len(AROUND) + 1, self.spec.patience + len(AROUND) + 1 - of_this / self.runs)
+        return self.runs * here * (self.gammas - self.ended) + 1
 
     def search(self, event: Event) -> None:
         """Hear of the search."""
         if isinstance(event, StepProgress):
             self.done += event.done
-            left = max(len(AROUND) + 1, self.spec.patience + len(AROUND) + 1 - self.done / self.runs)
-            event = replace(event, share=self.done / (self.done + self.runs * left))
+            left = self._left()
+            event = replace(event, share=self.done / (self.done + left), at_bound=None, steps_left=left)
         self.listen(event)
 
     def last(self, event: Event) -> None:
         """Hear of the run on all rows."""
         if isinstance(event, StepProgress):
-            event = replace(event, share=0.99)
+            event = replace(event, share=0.99, at_bound=None)
         self.listen(event)

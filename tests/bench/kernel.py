@@ -30,22 +30,16 @@ from pathlib import Path
 
 import numpy as np
 
-import pipeline
-from pipeline.events import Event, StepProgress
 from pipeline.runs.directory import Run, StepView
 from pipeline.solve.gram.libsvm import solve_libsvm
 from pipeline.solve.gram.problem import GramProblem
-from tests.bench.kernel_sets import SETS, SETTINGS, KernelSet, Seconds, add_arguments, open_set, warm_up
-from tests.bench.measure import verdict
+from tests.bench.kernel_sets import SETS, SETTINGS, KernelSet, add_arguments, open_set, warm_up
+from tests.bench.measure import Seconds, stopped_path, verdict
 from tests.bench.path import spread
 from tests.bench.svc import TOL, Fit, Theirs
 
 TARGETS = {"bcd": 4.0, "dna": 10.0, "digit1": 10.0, "satimage": 10.0}
 SMALL = 1000  # rows, of which LIBSVM can have twice as many in a dense matrix at any C
-
-
-class OutOfTimeError(Exception):
-    """A path has had its seconds."""
 
 
 @dataclass
@@ -68,20 +62,12 @@ class Ours:
 def our_path(rows: KernelSet, gamma: float, limit: float, out: Path) -> Ours:
     """Go along the path, as far as the limit allows."""
     shutil.rmtree(out, ignore_errors=True)
-    end, took, stopped = time.perf_counter() + limit, Seconds(), False
-
-    def stop(event: Event) -> None:
-        if isinstance(event, StepProgress) and time.perf_counter() > end:
-            raise OutOfTimeError
-
+    took = Seconds()
     with took.counted():
-        try:
-            pipeline.fit_path(
-                rows.shards, out=out, gamma=f"{gamma!r}/d", epsilon=1e-3, tol=TOL, workers=1, listen=stop, **SETTINGS
-            )
-        except OutOfTimeError:
-            stopped = True
-    return Ours(pipeline.open_run(out), [took], stopped)
+        run, stopped = stopped_path(
+            rows.shards, out, limit, gamma=f"{gamma!r}/d", epsilon=1e-3, tol=TOL, workers=1, **SETTINGS
+        )
+    return Ours(run, [took], stopped)
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,7 @@ are as in the source.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,20 +28,19 @@ GAMMAS = "0.1,1,10"  # the paper's, times 1/d
 
 @dataclass(frozen=True)
 class Source:
-    """A set's file, none if it comes with scikit-learn; its name in the paper, if any; whether it is to be scaled."""
+    """A set's file, none if it comes with scikit-learn; whether it is to be scaled."""
 
     file: str
-    paper: str = ""
     scaled: bool = False
 
 
 SETS = {
-    "bcd": Source("", "D01", scaled=True),
-    "dna": Source("dna_scale", "D02"),
-    "digit1": Source("digit1", "D03"),
-    "satimage": Source("satimage_trn", "D04", scaled=True),
-    "mushrooms": Source("mushrooms", "D06"),
-    "shuttle": Source("shuttle_trn", "D08", scaled=True),
+    "bcd": Source("", scaled=True),
+    "dna": Source("dna_scale"),
+    "digit1": Source("digit1"),
+    "satimage": Source("satimage_trn", scaled=True),
+    "mushrooms": Source("mushrooms"),
+    "shuttle": Source("shuttle_trn", scaled=True),
     "magic": Source("magic", scaled=True),
     "a9a": Source("a9a"),
 }
@@ -103,24 +100,6 @@ def warm_up(folder: Path) -> None:
     rows = open_set("bcd", DEVELOPMENT_DATA, folder / "warm-up")
     for solver in ("auto", "projected", "newton"):
         pipeline.fit_path(rows.shards, gamma="1/d", epsilon=0.1, solver=solver, workers=1, **SETTINGS)
-
-
-@dataclass
-class Seconds:
-    """Wall-clock seconds and CPU seconds of this process."""
-
-    wall: float = 0.0
-    cpu: float = 0.0
-
-    @contextmanager
-    def counted(self):
-        """Add what is done inside."""
-        wall, cpu = time.perf_counter(), time.process_time()
-        try:
-            yield
-        finally:
-            self.wall += time.perf_counter() - wall
-            self.cpu += time.process_time() - cpu
 
 
 def add_arguments(parser: argparse.ArgumentParser, sets: Sequence[str]) -> None:

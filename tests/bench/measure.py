@@ -6,8 +6,53 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
+from typing import Any
+
+import pipeline
+from pipeline.events import Event, StepProgress
+from pipeline.runs.directory import Run
+
+
+@dataclass
+class Seconds:
+    """Wall-clock seconds and CPU seconds of this process."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Add what is done inside."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            yield
+        finally:
+            self.wall += time.perf_counter() - wall
+            self.cpu += time.process_time() - cpu
+
+
+class _OutOfTimeError(Exception):
+    """A path has had its seconds."""
+
+
+def stopped_path(data: Any, out: Path, seconds: float, **settings: Any) -> tuple[Run, bool]:
+    """Go along a path as far as CPU seconds of this process allow; return what there is, and whether it was stopped."""
+    end, stopped = time.process_time() + seconds, False
+
+    def stop(event: Event) -> None:
+        if isinstance(event, StepProgress) and time.process_time() > end:
+            raise _OutOfTimeError
+
+    try:
+        pipeline.fit_path(data, out=out, listen=stop, **settings)
+    except _OutOfTimeError:
+        stopped = True
+    return pipeline.open_run(out), stopped
 
 
 def take_turns(rivals: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:

@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from tests.bench.kernel_sets import KernelSet, Seconds
+from tests.bench.kernel_sets import KernelSet
+from tests.bench.measure import Seconds
 
 TOL = 1e-4  # the relative gap that is asked for
 TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6)  # SVC's, its default first

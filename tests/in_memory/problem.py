@@ -27,6 +27,11 @@ def signed(x: Matrix, labels: np.ndarray) -> Matrix:
     return np.asarray(labels, dtype=np.float64)[:, None] * np.asarray(x, dtype=np.float64)
 
 
+def dense(x: Matrix) -> np.ndarray:
+    """Return rows as a dense array."""
+    return x.toarray() if sp.issparse(x) else np.asarray(x)
+
+
 def margins(z: Matrix, w: np.ndarray) -> np.ndarray:
     """Return f_i = z_i . w."""
     return np.asarray(z @ w, dtype=np.float64)

@@ -21,7 +21,7 @@ from pipeline.solve.gram.auto import solve_auto
 from pipeline.solve.gram.libsvm import solve_libsvm
 from pipeline.solve.gram.problem import GramProblem
 from tests.bench.kernel_sets import SETS, KernelSet, open_set, write_rows
-from tests.bench.toy_example import toy
+from tests.bench.paper.toy import toy
 from tests.conftest import DEVELOPMENT_DATA
 
 PLACES = (2.0, 2.1, 45.0, 47.0, 950.0, 1000.0)
@@ -36,9 +36,8 @@ REAL = [pytest.param(name, marks=pytest.mark.shared_data) for name in ("dna", "d
 @pytest.fixture(scope="module", params=["toy", "bcd", *REAL])
 def rows(request, tmp_path_factory) -> KernelSet:
     if request.param == "toy":
-        y = np.repeat([1.0, -1.0], 500)
-        x = toy(seed=0) * y[:, None]
-        return KernelSet("toy", x, y, write_rows(tmp_path_factory.mktemp("set") / "toy", x, y))
+        made = toy(seed=0)
+        return KernelSet("toy", made.x, made.y, write_rows(tmp_path_factory.mktemp("set") / "toy", made.x, made.y))
     if SETS[request.param].file and not DEVELOPMENT_DATA.is_dir():
         pytest.skip("the development data sets are not here")
     return open_set(request.param, DEVELOPMENT_DATA, tmp_path_factory.mktemp("set"))

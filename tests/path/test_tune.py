@@ -177,6 +177,15 @@ class TestRun:
         assert min(shares) >= 0
         assert max(shares) <= 1
 
+    @pytest.mark.parametrize("settings", [{}, {"grid": [0.01, 0.1, 1.0]}])
+    def test_the_steps_of_the_last_stage_are_counted(self, data, settings):
+        heard = []
+        run = pipeline.tune(data, cv=3, listen=heard.append, **settings)
+        left = [event.steps_left for event in heard if isinstance(event, StepProgress) and event.done]
+        assert left[-1] is None  # on all rows
+        assert len(left) == 3 * len(run.header.cv_c) + 1
+        assert left[-10:-1] == [9, 8, 7, 6, 5, 4, 3, 2, 1]
+
 
 class TestCalibration:
     def test_it_is_fitted_on_rows_left_out(self, data, run):

@@ -1,0 +1,81 @@
+"""The paper's figures 1, 4, 5, 6 and tables 2, 3, 4 from our own runs, each beside what is printed.
+
+Writes index.html, and NAME.svg and NAME.csv a figure or table. Sets are looked for in --data DIR and among those that
+`svmsieve datasets fetch` has got; breast cancer and generated stand-ins are always here. --quick takes five minutes on
+two quiet cores; --full has stand-ins of full size and takes hours.
+
+python -m tests.bench.paper --out paper/ [--only figure4] [--data DIR] [--quick | --full]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pipeline.blas import one_thread
+from tests.bench.paper.against_dome import figure6
+from tests.bench.paper.along_paths import figure5
+from tests.bench.paper.data_sets import table2
+from tests.bench.paper.exhibit import FULL, QUICK, USUAL, Effort, Exhibit
+from tests.bench.paper.far_references import figure4
+from tests.bench.paper.output import write
+from tests.bench.paper.paths import Paths
+from tests.bench.paper.sets import Sets
+from tests.bench.paper.single import table3
+from tests.bench.paper.six_on_paths import table4
+from tests.bench.paper.toy import figure1
+from tests.conftest import DEVELOPMENT_DATA
+
+NAMES = ("figure1", "figure4", "figure5", "figure6", "table2", "table3", "table4")
+
+
+def exhibits(names: tuple[str, ...], sets: Sets, effort: Effort, folder: Path) -> list[Exhibit]:
+    """Make some of them, in the paper's order of kinds."""
+    paths = Paths(folder, effort)
+    makers: dict[str, Callable[[], Exhibit]] = {
+        "figure1": lambda: figure1(sets, effort),
+        "figure4": lambda: figure4(sets, effort),
+        "figure5": lambda: figure5(sets, effort, paths),
+        "figure6": lambda: figure6(sets, effort),
+        "table2": lambda: table2(sets, effort),
+        "table3": lambda: table3(sets, effort, folder),
+        "table4": lambda: table4(sets, effort, paths),
+    }
+    made = []
+    for name in names:
+        wall, cpu = time.perf_counter(), time.process_time()
+        made.append(makers[name]())
+        print(f"{name}: {time.perf_counter() - wall:.0f} s ({time.process_time() - cpu:.0f} s of CPU)", flush=True)
+        for claim in made[-1].claims:
+            print(f"  {'yes' if claim.holds else 'NO '} {claim.text}: {claim.found}", flush=True)
+    return made
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Do what the head of this file says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--data", type=Path, default=DEVELOPMENT_DATA, metavar="DIR")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--quick", dest="effort", action="store_const", const=QUICK, default=USUAL)
+    how.add_argument("--full", dest="effort", action="store_const", const=FULL)
+    options = parser.parse_args(arguments)
+    if options.data != DEVELOPMENT_DATA and not options.data.is_dir():
+        parser.error(f"{options.data}: is no folder; --data names one that has the data sets")
+    names = tuple(name for name in NAMES if name in options.only)
+    words = ["python", "-m", "tests.bench.paper", "--out", str(options.out)]
+    words += [] if names == NAMES else ["--only", *names]
+    words += [options.effort.name] if options.effort.name else []
+    with tempfile.TemporaryDirectory(prefix="paper-") as folder, one_thread():
+        made = exhibits(names, Sets(options.data), options.effort, Path(folder))
+        page = write(made, options.effort, shlex.join(words), options.out)
+    print(f"{page}: {len(made)} of {len(NAMES)} figures and tables")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""eps-paths of the paper's sets, each trained once for all figures and tables, and cut when its seconds are over."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pipeline
+from pipeline.data.dataset import Dataset
+from pipeline.runs.directory import Run
+from tests.bench.measure import stopped_path
+from tests.bench.paper.exhibit import PRINTED, Effort, named
+from tests.bench.paper.sets import MissingError, PaperSet
+
+SETTINGS = {"tol": 1e-4, "memory": "8GB", "workers": 1}
+
+
+@dataclass(frozen=True)
+class CutPath:
+    """A path, the data it was trained on, and how far it came."""
+
+    run: Run
+    data: Dataset
+    stopped: bool
+
+    @property
+    def said(self) -> str:
+        """How many models there are, and where the path was cut."""
+        last = self.run.steps[-1].c
+        return f"{len(self.run.steps)} models" + (f", cut at C = {last:.3g}" if self.stopped else "")
+
+
+class Paths:
+    """Trains a path when it is asked for the first time."""
+
+    def __init__(self, folder: Path, effort: Effort) -> None:
+        self.folder, self.effort = folder, effort
+        self._known: dict[tuple[str, str], CutPath] = {}
+
+    def of(self, rows: PaperSet, kernel: str) -> CutPath:
+        """Return the path of a set with a kernel, or raise MissingError."""
+        key = rows.key, kernel
+        if kernel != "linear" and rows.n * rows.values > self.effort.kernel_path:
+            raise MissingError(left_out(rows, self.effort))
+        if key not in self._known:
+            self._known[key] = self._trained(rows, kernel)
+        found = self._known[key]
+        if len(found.run.steps) < 2:
+            seconds = f"{self.effort.path:g} s"
+            raise MissingError(f"{rows.title}, {named(kernel)}: the path made no step within {seconds}.")
+        return found
+
+    def _trained(self, rows: PaperSet, kernel: str) -> CutPath:
+        data, out = pipeline.dataset_of(rows.x, rows.y), self.folder / re.sub(r"\W", "-", f"{rows.key}-{kernel}")
+        shutil.rmtree(out, ignore_errors=True)
+        figure, gamma = PRINTED["figure5"], {} if kernel == "linear" else {"kernel": "rbf", "gamma": kernel}
+        settings = {"epsilon": figure["epsilon"], "c_max": figure["c_max"], **gamma, **SETTINGS}
+        run, stopped = stopped_path(data, out, self.effort.path, **settings)
+        return CutPath(run, data, stopped)
+
+
+def left_out(rows: PaperSet, effort: Effort) -> str:
+    """Say why kernels are not asked for."""
+    more = {"--quick": "left out by --quick", "": "which only --full tries"}
+    why = more.get(effort.name, "which take too long")
+    return f"{rows.title} with kernels: {rows.n:,} rows of {rows.values / rows.n:,.0f} values, {why}."
