@@ -75,6 +75,18 @@ class KernelPasses:
         for some in self._cut(numbers):
             self._pass(some, wanted, awake)
 
+    def kept_values(self, columns: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        """Return K(x_i, x_j) of some rows i in the columns j of others, one a line; None if not all of them are kept."""
+        if not self.made[columns].all():
+            return None
+        found = np.empty((columns.size, rows.size))
+        for shard in self.data.shards:
+            first, stop = np.searchsorted(rows, (shard.first_row, shard.first_row + shard.n_rows)).tolist()
+            if first < stop:
+                kept = columns_kept(self.run, shard.first_row, shard.n_rows, self.capacity)
+                found[:, first:stop] = kept.values[np.ix_(kept.look_up(columns), rows[first:stop] - shard.first_row)]
+        return found
+
     def release(self) -> None:
         """Let workers forget the columns that they keep."""
         for _ in self.engine.stream(_forget, self.data.shards, self.run):

@@ -241,7 +241,7 @@ def test_the_search_finds_the_best_point_of_the_clipped_ray(seed, n):
     problem = GramProblem(z @ z.T, u, rng.standard_normal(n))
     alpha = u * rng.choice([0.0, 0.3, 1.0], n)
     step, gradient = rng.standard_normal(n), problem.margins(alpha) - 1
-    t, gain = clipped_search(problem.square, np.arange(n), step, alpha, u, gradient)
+    t, gain = clipped_search(problem.square, np.arange(n), step, problem.q @ step, alpha, u, gradient)
     at = lambda t: dual(problem, np.clip(alpha + t * step, 0, u)) - dual(problem, alpha)  # noqa: E731
     rounding = 1e-11 * (1 + t * t)  # a row that hardly moves reaches its bound at a large t
     assert gain == pytest.approx(at(t), abs=rounding)
