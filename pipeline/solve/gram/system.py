@@ -56,11 +56,11 @@ class Systems:
                 return found[0], found[1] - diagonal * found[0]
             self.direct = True
         matrix = np.empty((rows.size, rows.size))
-        where = np.diag_indices_from(matrix)
+        own = matrix.reshape(-1)[:: rows.size + 1]
         for repair in REPAIRS:
             block(self.square, rows, matrix)
-            ridge = diagonal + repair * matrix[where].mean()
-            matrix[where] += ridge
+            ridge = diagonal + (repair * float(own.mean()) if repair else 0.0)
+            own += ridge
             _, x, trouble = dposv()(matrix.T, right, lower=0, overwrite_a=1)
             if not trouble:
                 return x, right - ridge * x
