@@ -198,7 +198,7 @@ class KernelSpace:
         return found
 
     def _foremost(self, c: float, pair: KernelPair, chosen: np.ndarray, limit: int) -> np.ndarray:
-        """Return the chosen rows by number; of more than ``limit``, those with the largest part of the gap.
+        """Return the chosen rows by number; of more than ``limit``, those with the largest gradient.
 
         Rows that are asleep are where they belong, and stay there for now.
         """

@@ -90,7 +90,7 @@ class Systems:
 def conjugate(
     product: Callable[[np.ndarray], np.ndarray], scale: np.ndarray, right: np.ndarray, enough: Enough
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Solve with a positive semidefinite matrix, ``scale`` being its diagonal; return x and its product with the matrix.
+    """Solve with a positive semidefinite matrix, ``scale`` being its diagonal; return x and matrix x.
 
     None if that would take long. Every x of the way lowers x . matrix x / 2 - right . x, so that it is a direction of
     descent wherever it ends.
