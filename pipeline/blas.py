@@ -73,9 +73,21 @@ def one_thread() -> Iterator[None]:
 @cache
 def dposv() -> Callable[..., Any]:
     """Return LAPACK's solver of positive definite systems."""
-    from scipy.linalg import lapack  # noqa: PLC0415
+    solver: Callable[..., Any] = _linalg().lapack.dposv
+    return solver
+
+
+@cache
+def dsymv() -> Callable[..., Any]:
+    """Return BLAS' product of a symmetric matrix, of which it reads one triangle, and a vector."""
+    product: Callable[..., Any] = _linalg().blas.dsymv
+    return product
+
+
+def _linalg() -> Any:
+    """Return SciPy's linear algebra, its library limited for the rest of the scopes that there are."""
+    from scipy import linalg  # noqa: PLC0415
 
     for scope in _scopes:
         scope.enter_context(_controller(_loaded()).limit(limits=1))
-    solver: Callable[..., Any] = lapack.dposv
-    return solver
+    return linalg

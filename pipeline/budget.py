@@ -45,7 +45,7 @@ KERNEL_ROW_BYTES = 300  # facts 39, two points with their pairs 150, sums under 
 KERNEL_MASKS = 60  # of them in memory at once while the others are in scratch files: coefficients of four sums, masks
 PASSING, PASSING_ROW_BYTES = 9_000_000, 128  # a worker's block of columns that are not kept; four sums, two at a time
 GATHERED = 40_000_000  # the rows of the columns of one pass, and a block of them laid out
-GRAM_COPIES = 5  # the working rows' Gram matrix in slots, in order, its factor, and the solver's part of it
+GRAM_COPIES = 5  # the working rows' Gram matrix, that before it, its factor, and the solver's part of it
 # and plain choices:
 LEAST_WORKING_ROWS, MOST_WORKING_ROWS = 300, 3000  # more take longer to solve for than to ask for later,
 MOST_FREE_ROWS = 8000  # unless so many are free: then asking for some at a time takes tens of rounds (a9a at C > 10^3)

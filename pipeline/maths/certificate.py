@@ -93,23 +93,34 @@ def sums_of(
         check_feasible(alpha, costs, c)
     if not np.isfinite(totals).all():
         raise SpecError(f"at C = {c:.6g} margins or sums are beyond float64's range; scale the features")
-    hinge, low, gap, alphas, reach, blurred = (Fraction(total) + Fraction(error) for total, error in totals)
-    wider, tiny = _rounding(f.size)
+    hinge, low, gap, alphas, reach, blurred = (Fraction(total) + Fraction(error) for total, error in totals.tolist())
     return Sums(
         f.size,
-        hinge * wider + tiny,
-        max(Fraction(0), low * (2 - wider) - tiny),
-        gap * wider + tiny,
+        hinge + _rounding(hinge, f.size),
+        max(Fraction(0), low - _rounding(low, f.size)),
+        gap + _rounding(gap, f.size),
         alphas,
-        reach * wider + tiny,
+        reach + _rounding(reach, f.size),
         blurred,
     )
 
 
+def _rounding(total: Fraction, n: int) -> Fraction:
+    """Return what the rounding of n terms and of their sum may add to it or take from it, underflow included."""
+    share, tiny, negligible = _shares(n)
+    return total * share if total > negligible else total * share + tiny
+
+
 @lru_cache
-def _rounding(n: int) -> tuple[Fraction, Fraction]:
-    """Return what the rounding of n terms and of their sum may multiply it by, and what underflow may take from it."""
-    return 1 + 8 * Fraction(UNIT) + Fraction(float(gamma(float(n)))) ** 2, n * Fraction(UNDERFLOW)
+def _shares(n: int) -> tuple[Fraction, Fraction, Fraction]:
+    """Return the share of a sum of n terms that rounding may be worth, and what underflow is worth in any case.
+
+    Beside sums above the third number that is less than the share is above what it has to be. Numbers of 1,000 bits
+    would make exact arithmetic slow.
+    """
+    share, tiny = 8 * Fraction(UNIT) + Fraction(float(gamma(float(n)))) ** 2, n * Fraction(UNDERFLOW)
+    spared = Fraction(UNIT) / 1024
+    return share + spared, tiny, tiny / spared
 
 
 def check_feasible(alpha: np.ndarray, costs: np.ndarray, c: float) -> None:

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.jit import kernel
 from pipeline.maths.rounding import UNIT
 
 SAFE = 1 + 1e-6  # the second order of (1 + u)^k, and the rounding of a bound's own few operations
@@ -73,14 +74,24 @@ class SumError:
         """Whether o is below 1/2 for all rows."""
         return 2 * self.steep * self.far * UNIT * SAFE < 1.0
 
-    def __call__(self, squares: np.ndarray, sums: np.ndarray, own: np.ndarray | float, total: float) -> np.ndarray:
+    def __call__(self, squares: np.ndarray, sums: np.ndarray, own: np.ndarray, total: float) -> np.ndarray:
         """Bound |computed - exact| of the sums A_i of rows with these |x_i|^2, where the coefficients add up to S.
 
         ``own`` are the rows' own coefficients a_i among them.
         """
-        off = self.steep * (squares + self.far) * (UNIT * SAFE)  # 2 o
-        others = np.maximum(sums - own - self.shift * total, 0.0) + 8 * UNIT * sums
-        return off * (1 + off) * others + 24 * (1.0 + self.shift) * total * (UNIT * SAFE)
+        found = np.empty(sums.size)
+        _errors((self.steep, self.far, self.shift), squares, sums, own, total, found)
+        return found
+
+
+@kernel
+def _errors(bound, squares, sums, own, total, out):  # type: ignore[no-untyped-def]
+    steep, far, shift = bound
+    own_rounding = 24 * (1.0 + shift) * total * (UNIT * SAFE)
+    for i in range(out.size):
+        off = steep * (squares[i] + far) * (UNIT * SAFE)  # 2 o
+        others = max(sums[i] - own[i] - shift * total, 0.0) + 8 * UNIT * sums[i]
+        out[i] = off * (1 + off) * others + own_rounding
 
 
 def sum_error(kernel: Rbf, longest: int, far: float) -> SumError:

@@ -103,12 +103,13 @@ def classify(bounds, centre, widths, alpha, u, modes, verdicts, chosen):  # type
 
 
 def foremost(slack: np.ndarray, alpha: np.ndarray, u: np.ndarray, seen: np.ndarray, limit: int) -> np.ndarray:
-    """Tell which ``limit`` of some rows to solve for, if all are too many: those with the largest parts of the gap.
+    """Tell which ``limit`` of some rows to solve for, if all are too many: those with the largest gradient.
 
     Rows that were solved for last (``seen``) may have half of the places: without them what one round moves too far the
-    next one moves back. The other half is shared by rows that are to go up and rows that are to go down.
+    next one moves back. The other half is shared by rows that are to go up and rows that are to go down. By their parts
+    of the gap, u_i or alpha_i times as much, it takes up to twice as many rounds where several sweeps are needed.
     """
-    part = np.where(slack > 0.0, (u - alpha) * slack, -alpha * slack)
+    part = np.where(slack > 0.0, np.where(alpha < u, slack, 0.0), np.where(alpha > 0.0, -slack, 0.0))
     order, taken = np.argsort(-part, kind="stable"), np.zeros(slack.size, np.bool_)
     half, up = limit // 2, slack > 0.0
     for some, most in ((seen & (part > 0.0), half), (up, half // 2), (~up, half // 2), (np.ones_like(taken), limit)):

@@ -15,12 +15,12 @@ from pipeline.maths.kernel_values import squares_of
 
 
 class ShardColumns:
-    """The columns kept of one shard, ``capacity`` at most: column j is ``values[slot_of[j]]``."""
+    """The columns kept of one shard, ``capacity`` at most: column ``owner[k]`` is ``values[k]``; -1 is none."""
 
     def __init__(self, capacity: int, n_rows: int) -> None:
         self.values = np.empty((capacity, n_rows))
-        self.slot_of: dict[int, int] = {}
         self.owner = np.full(capacity, -1, np.int64)
+        self.order = self.owned = np.empty(0, np.int64)  # the slots in use by their owners, and these
         self.used = np.zeros(capacity, np.int64)
         self.clock = 0
         self.squares: np.ndarray | None = None
@@ -36,8 +36,11 @@ class ShardColumns:
     def look_up(self, numbers: np.ndarray) -> np.ndarray:
         """Return the slots of columns, -1 for those that are not kept; what is asked for is not thrown out next."""
         self.clock += 1
-        slots = np.array([self.slot_of.get(number, -1) for number in numbers.tolist()], np.int64)
-        self.used[slots[slots >= 0]] = self.clock
+        slots = np.full(numbers.size, -1, np.int64)
+        if self.owned.size:
+            at = np.minimum(np.searchsorted(self.owned, numbers), self.owned.size - 1)
+            slots = np.where(self.owned[at] == numbers, self.order[at], slots)
+            self.used[slots[slots >= 0]] = self.clock
         return slots
 
     def make_room(self, numbers: np.ndarray) -> np.ndarray:
@@ -46,10 +49,10 @@ class ShardColumns:
         if idle.size > numbers.size:
             idle = idle[np.argpartition(self.used[idle], numbers.size)[: numbers.size]]
         slots = idle[: numbers.size]
-        for slot, number in zip(slots.tolist(), numbers.tolist(), strict=False):
-            self.slot_of.pop(int(self.owner[slot]), None)
-            self.slot_of[number] = slot
         self.owner[slots], self.used[slots] = numbers[: slots.size], self.clock
+        taken = np.flatnonzero(self.owner >= 0)
+        self.order = taken[np.argsort(self.owner[taken])]
+        self.owned = self.owner[self.order]
         return slots
 
 

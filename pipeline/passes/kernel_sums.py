@@ -24,6 +24,7 @@ from pipeline.passes.products import window_of
 
 AT_ONCE = 4096  # columns a pass: their rows are gathered, and travel; fewer where they are long
 NONZEROS_AT_ONCE = 1_000_000  # of them
+NO_COLUMNS = Columns(np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0))
 ROWS_AT_ONCE = 1 << 14  # of a shard, with columns that are not kept: a block of them is 8 MB
 
 
@@ -75,6 +76,18 @@ class KernelPasses:
         for some in self._cut(numbers):
             self._pass(some, wanted, awake)
 
+    def kept_values(self, columns: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        """Return K(x_i, x_j) of some rows i in the columns j of others, one a line; None unless all are kept."""
+        if not self.made[columns].all():
+            return None
+        found = np.empty((columns.size, rows.size))
+        for shard in self.data.shards:
+            first, stop = np.searchsorted(rows, (shard.first_row, shard.first_row + shard.n_rows)).tolist()
+            if first < stop:
+                kept = columns_kept(self.run, shard.first_row, shard.n_rows, self.capacity)
+                found[:, first:stop] = kept.values[np.ix_(kept.look_up(columns), rows[first:stop] - shard.first_row)]
+        return found
+
     def release(self) -> None:
         """Let workers forget the columns that they keep."""
         for _ in self.engine.stream(_forget, self.data.shards, self.run):
@@ -82,20 +95,19 @@ class KernelPasses:
         forget(self.run)
 
     def _cut(self, numbers: np.ndarray) -> list[np.ndarray]:
+        if 0 < numbers.size <= AT_ONCE and self.lengths[numbers].sum(dtype=np.int64) < NONZEROS_AT_ONCE:
+            return [numbers]
         ends = np.cumsum(self.lengths[numbers], dtype=np.int64) // NONZEROS_AT_ONCE
         ends = np.maximum.accumulate(ends + np.arange(numbers.size) // AT_ONCE)
         return np.split(numbers, np.flatnonzero(np.diff(ends)) + 1) if numbers.size else []
 
     def _pass(self, numbers: np.ndarray, wanted: Sequence[Wanted], awake: np.ndarray | None) -> None:
         given = numbers[~self.made[numbers]]
-        mask = np.zeros(self.data.n_rows, np.bool_)
-        mask[given] = True
-        found = gather(self.engine, self.data, mask, self.lengths, self.wide).x
         sums = ColumnSums(
             self.kernel,
             numbers,
             given,
-            Columns(found.indptr, found.indices, found.data),
+            self._columns(given) if given.size else NO_COLUMNS,
             tuple(each.coefficients[numbers] for each in wanted),
             tuple(each.into.bins for each in wanted),
             self.run,
@@ -116,6 +128,12 @@ class KernelPasses:
                     each.into.add(rows, first, second)
                 self.values += made
         self.passes += 1
+
+    def _columns(self, numbers: np.ndarray) -> Columns:
+        mask = np.zeros(self.data.n_rows, np.bool_)
+        mask[numbers] = True
+        found = gather(self.engine, self.data, mask, self.lengths, self.wide).x
+        return Columns(found.indptr, found.indices, found.data)
 
 
 Parts = list[tuple[np.ndarray, np.ndarray]]
@@ -140,35 +158,53 @@ def _awake_sums(shard: Shard, sums: ColumnSums, awake: np.ndarray) -> tuple[Part
 
 
 def _sums_of(rows: Rows, kept: ShardColumns, sums: ColumnSums) -> tuple[Parts, int]:
-    n = rows.n_rows
-    matrix = rows.indptr, rows.indices, rows.values
-    squares = kept.squares_of(rows.indptr, rows.values)
     slots = kept.look_up(sums.numbers)
     missing = np.flatnonzero(slots < 0)
+    if missing.size:
+        return _with_missing(rows, kept, sums, slots, missing)
+    totals = _zeros(rows.n_rows, sums)
+    _add(kept.values, slots, sums, totals)
+    return totals, 0
+
+
+def _zeros(n: int, sums: ColumnSums) -> Parts:
+    return [(np.zeros(n), np.zeros(n)) for _ in sums.coefficients]
+
+
+def _with_missing(
+    rows: Rows, kept: ShardColumns, sums: ColumnSums, slots: np.ndarray, missing: np.ndarray
+) -> tuple[Parts, int]:
+    """Return the bins where some columns are to be made: those that there is room for are kept, the others pass."""
+    n, matrix = rows.n_rows, (rows.indptr, rows.indices, rows.values)
+    squares = kept.squares_of(rows.indptr, rows.values)
     room = kept.make_room(sums.numbers[missing])
     stored = missing[: room.size]
     of_given = np.searchsorted(sums.given, sums.numbers)  # where the rows of columns stand
     kernel_columns(sums.kernel, matrix, squares, rows.n_features, sums.columns, of_given[stored], kept.values, room)
     slots[stored] = room
-    totals = [(np.zeros(n), np.zeros(n)) for _ in sums.coefficients]
-    _add(kept.values, np.flatnonzero(slots >= 0), slots, sums, totals)
+    totals = _zeros(n, sums)
+    _add(kept.values, slots, sums, totals)
     rest = missing[room.size :]
     passing = np.empty((min(BLOCK, rest.size), min(n, ROWS_AT_ONCE)))
-    for start in range(0, n, ROWS_AT_ONCE):
+    for start in range(0, n if rest.size else 0, ROWS_AT_ONCE):
         stop = min(n, start + ROWS_AT_ONCE)
         tile, part = (rows.indptr[start : stop + 1], rows.indices, rows.values), squares[start:stop]
         some_totals = [(first[start:stop], second[start:stop]) for first, second in totals]
         for first in range(0, rest.size, BLOCK):
             some = rest[first : first + BLOCK]
-            slots[some] = np.arange(some.size)
-            kernel_columns(sums.kernel, tile, part, rows.n_features, sums.columns, of_given[some], passing, slots[some])
-            _add(passing, some, slots, sums, some_totals)
+            places, own = np.full(slots.size, -1), np.arange(some.size)
+            places[some] = own
+            kernel_columns(sums.kernel, tile, part, rows.n_features, sums.columns, of_given[some], passing, own)
+            _add(passing, places, sums, some_totals)
     return totals, missing.size * n
 
 
-def _add(values: np.ndarray, some: np.ndarray, slots: np.ndarray, sums: ColumnSums, totals: Parts) -> None:
+def _add(values: np.ndarray, slots: np.ndarray, sums: ColumnSums, totals: Parts) -> None:
+    """Add the columns that have a slot, each to the sums that it has a part in."""
     for coefficients, bins, (first, second) in zip(sums.coefficients, sums.bins, totals, strict=True):
-        bin_columns(values, slots[some], coefficients[some], bins, first, second)
+        some = np.flatnonzero((coefficients != 0.0) & (slots >= 0))
+        if some.size:
+            bin_columns(values, slots[some], coefficients[some], bins, first, second)
 
 
 def _forget(shard: Shard, run: str) -> None:

@@ -66,8 +66,10 @@ def has_peaked(found: Sequence[Sequence[Scores | None]], spec: PathSpec) -> bool
 
     At small C a model may say one class of every row, and its score stays what it is: patience begins when it moves.
     """
+    if not spec.patience:
+        return False
     scored = [[scores for scores in step if scores is not None] for step in found]
-    if not spec.patience or not scored or not all(scored):
+    if not scored or not all(scored):
         return False
     means = mean_scores(list(zip(*scored, strict=True)))
     top = best(means, spec.select)

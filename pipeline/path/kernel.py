@@ -61,7 +61,7 @@ class KernelSpace:
             engine, data, self.kernel, state.lengths, state.wide, run=uuid.uuid4().hex, capacity=capacity
         )
         self.certifier = KernelCertifier(self.passes, state, squares, self.kernel, spec.rule)
-        self.gram = GramRows(engine, data, state, self.kernel, budget.free_rows)
+        self.gram = GramRows(engine, data, state, self.passes, budget.free_rows)
         self.usual = min(budget.working_rows, data.n_rows)
         self.lazy = LazyCertifier(self.certifier) if capacity < data.n_rows else None  # all columns are kept: no need
         self._all: Signed | None = None
@@ -106,7 +106,7 @@ class KernelSpace:
         among = np.flatnonzero(rows.costs > 0.0)
         sample = np.sort(np.random.default_rng(0).choice(among, min(among.size, self.usual), replace=False))
         self.gram.hold(sample)
-        q, u = self.gram.matrix(), c * rows.costs[sample] * (among.size / sample.size)
+        q, u = self.gram.q, c * rows.costs[sample] * (among.size / sample.size)
         problem = GramProblem(q, u, np.zeros(sample.size))
         found = self.solver.run(problem, np.zeros(sample.size), ROUGHLY * float(u.sum()))
         alpha = rows.empty()
@@ -164,7 +164,7 @@ class KernelSpace:
         with clock("gather"):
             self.gram.hold(self._foremost(c, pair, chosen, limit))
         with clock("solve"):
-            rows, q = self.gram.rows, self.gram.matrix()
+            rows, q = self.gram.rows, self.gram.q
             start = pair.alpha[rows]
             problem = GramProblem(q, c * self.state.costs[rows], pair.margins[rows] - q @ start)
             found = self._solved(problem, start, pair.margins[rows], target, some=rows.size == limit)
@@ -200,7 +200,7 @@ class KernelSpace:
         return found
 
     def _foremost(self, c: float, pair: KernelPair, chosen: np.ndarray, limit: int) -> np.ndarray:
-        """Return the chosen rows by number; of more than ``limit``, those with the largest part of the gap.
+        """Return the chosen rows by number; of more than ``limit``, those with the largest gradient.
 
         Rows that are asleep are where they belong, and stay there for now.
         """

@@ -27,7 +27,7 @@ import numpy as np
 from pipeline.errors import SpecError
 from pipeline.maths.ball import Span
 from pipeline.maths.binned import bins_for
-from pipeline.maths.certificate import NO_ROWS, Sums, certify, sums_of
+from pipeline.maths.certificate import Sums, certify, sums_of
 from pipeline.maths.certified_pair import CertifiedPair, unit_of
 from pipeline.maths.kernel import Rbf, sum_error
 from pipeline.maths.rounding import UNIT, dot_error, inner, nearest
@@ -43,12 +43,19 @@ Doubted = tuple[Fraction, float]  # a number, and how far it may be off
 
 @dataclass(frozen=True)
 class KnownPoint:
-    """All rows' margins at a point with their errors, and |w|^2 and |v|^2/C^2 there."""
+    """All rows' margins at a point with their errors, and |w|^2 and |v|^2 there."""
 
+    c: float
     margins: np.ndarray
     errors: np.ndarray
     w_square: Doubted
-    v_square: Doubted
+    scaled_square: Doubted
+
+    @property
+    def v_square(self) -> Doubted:
+        """|sum c_i s_i z_i|^2, which is |v|^2/C^2."""
+        square, doubt = self.scaled_square
+        return square / Fraction(self.c) ** 2, doubt / self.c / self.c * SAFE
 
 
 @dataclass(frozen=True)
@@ -167,7 +174,7 @@ class KernelCertifier:
             doubted(x, y, float(x @ error))
             for x, y, error in ((alpha, f, f_error), (alpha, v, v_error), (at_bound, v, v_error))
         )
-        known = KnownPoint(f, f_error, ww, (vv[0] / Fraction(c) ** 2, vv[1] / c / c * SAFE))
+        known = KnownPoint(c, f, f_error, ww, vv)
         owner = replace(pair, near=replace(ours, at=known), margins=f, awake=None)
         between = bounds_of(ww)
         sums = self._sums(c, f, alpha, f_error, norm_above(between[1]))
@@ -180,11 +187,11 @@ class KernelCertifier:
         return KernelPoint(c, owner, reference, (f, v), rows, (f_error, v_error), self.kernel.norm)
 
     def _sums(self, c: float, f: np.ndarray, alpha: np.ndarray, errors: np.ndarray, w_norm: float) -> Sums:
-        rows, sums = self.state, NO_ROWS
+        rows, found = self.state, list[Sums]()
         for part in rows.chunks():
             terms = terms_of(errors[part], self.kernel.norm, w_norm)
-            sums += sums_of(c, f[part], alpha[part], rows.costs[part], rows.norms[part], terms, w_norm)
-        return replace(sums, rows=rows.trained)
+            found.append(sums_of(c, f[part], alpha[part], rows.costs[part], rows.norms[part], terms, w_norm))
+        return replace(sum(found[1:], found[0]), rows=rows.trained)
 
     def _products(self, c: float, pair: KernelPair) -> tuple[Signed, Sides]:
         """Return g and h of all rows."""

@@ -119,7 +119,8 @@ class LazyCertifier:
         step_error = now_error + eager.error(squares, near.g.total(some), before[some], float(before.sum()) * SAFE)
         moved = labels * (near.g.difference(some) + g.difference(some))
         step = doubted(delta, moved, float(np.abs(delta) @ step_error))
-        v_square = known.v_square[0] + step[0], (known.v_square[1] + step[1]) * SAFE
+        before_square = known.v_square
+        v_square = before_square[0] + step[0], (before_square[1] + step[1]) * SAFE
         cross = doubted(inside, labels * g.difference(some), float(inside @ now_error))
         own = doubted(inside, labels * h.difference(some), float(inside @ own_error))
         big = Fraction(c)

@@ -25,7 +25,8 @@ from pipeline.path.space import Point, Proof, Space
 from pipeline.runs.records import StepRecord
 from pipeline.spec import PathSpec
 
-MOST_ROUNDS, STALLED_ROUNDS = 1000, 8  # for ever; rounds without progress, of which blocks swept in turn need some
+# For ever; rounds without progress, of which blocks swept in turn need some. Both times the rounds that a sweep takes.
+MOST_ROUNDS, STALLED_ROUNDS = 1000, 8
 SHARE_FOR_SOLVER = 0.5  # of tol, over the working set; the rest is for rows outside (``tests.bench.choices``)
 TINY_BAND = 1e-5  # of the radius
 LEAST_DUAL = 1e-6  # of the primal value
@@ -78,7 +79,9 @@ class Stepper:
         verdicts = self.state.verdicts.copy()
         target = SHARE_FOR_SOLVER * self.spec.tol * _worth(ref, c)
         tol, largest, solvers, stall = self.spec.tol, 0, Counter[str](), Stall()
-        for round_ in range(MOST_ROUNDS):
+        rounds = 0
+        while True:
+            rounds += 1
             pair = self.space.solve(c, pair, self.state.chosen, target, clock)
             largest = max(largest, self.space.solved_for(self.state.chosen))
             solvers[pair.solver] += 1
@@ -89,7 +92,7 @@ class Stepper:
             if found.primal > 0:
                 outlook = outlook.after_pass(outside / (tol * found.primal))
             facts = self.facts(ref, point, counts, begun)
-            facts = replace(facts, working_set=largest, rounds=round_ + 1, rules=rules)
+            facts = replace(facts, working_set=largest, rounds=rounds, rules=rules)
             if found.relative_gap <= tol:
                 if enough(point):
                     self.state.verdicts[:] = verdicts
@@ -99,14 +102,16 @@ class Stepper:
                     return Step(point, ref.margins if point.before is None else point.before, facts)
                 tol *= 0.3
             report(facts)
-            if stall.noted(found, tol):
+            sweep = self._sweep()
+            if stall.noted(found, tol, sweep):
                 raise _stalled(found, tol, "rounding allows no more, or the solver makes no progress")
+            if rounds >= MOST_ROUNDS * sweep:
+                raise _stalled(found, tol, f"after {rounds} rounds")
             with clock("screen"):
                 self._screen_again(point, outlook)
             pair = point.pair
             del point  # its products, before others are made
-            target = min(target, SHARE_FOR_SOLVER * tol * found.primal) * (0.5 if round_ else 1.0)
-        raise _stalled(found, tol, f"after {MOST_ROUNDS} rounds")
+            target = min(target, SHARE_FOR_SOLVER * tol * found.primal) * (0.5 if rounds > 1 else 1.0)
 
     def closed_form(self, c: float) -> Step:
         """Return the step at C <= C_min, which needs no solver."""
@@ -183,6 +188,10 @@ class Stepper:
         if self.space.fits(before):
             self.state.chosen[:] = before
 
+    def _sweep(self) -> int:
+        """Return how many rounds it takes to solve for all chosen rows once."""
+        return -(-int(np.count_nonzero(self.state.chosen)) // max(1, self.space.solved_for(self.state.chosen))) or 1
+
     def _gap_outside(self, point: Point) -> float:
         rows, f, alpha = self.state, point.margins, point.pair.alpha
         parts = ((f[p], alpha[p], point.c * rows.costs[p], rows.chosen[p]) for p in rows.chunks())
@@ -226,19 +235,20 @@ class Stall:
     """Tells when rounds no longer help: for a while neither the gap has fallen nor the dual value risen, by its share.
 
     The gap at w = w_alpha goes up and down while the dual value rises: rows that are solved for some at a time need
-    both. The dual value may be near its end, and rise by little, while the primal one is still far from it.
+    both. The dual value may be near its end, and rise by little, while the primal one is still far from it; where a
+    round solves for some of the rows only (``sweep`` > 1) any rise counts, as long as rounding lets it be seen.
     """
 
     def __init__(self) -> None:
         self.gap, self.dual, self.quiet = math.inf, -math.inf, 0
 
-    def noted(self, found: Certificate, tol: float) -> bool:
-        """Take note of a round's certificate."""
-        worth = min(0.001 * found.gap, 0.01 * tol * found.primal)
+    def noted(self, found: Certificate, tol: float, sweep: int = 1) -> bool:
+        """Take note of a round's certificate; it takes ``sweep`` rounds to solve for all rows once."""
+        worth = min(0.001 * found.gap, 0.01 * tol * found.primal) if sweep == 1 else 0.0
         better = found.gap < 0.98 * self.gap or found.dual > self.dual + worth
         self.quiet = 0 if better else self.quiet + 1
         self.gap, self.dual = min(self.gap, found.gap), max(self.dual, found.dual)
-        return self.quiet >= STALLED_ROUNDS
+        return self.quiet >= STALLED_ROUNDS * sweep
 
 
 def _worth(ref: Point, c: float) -> float:

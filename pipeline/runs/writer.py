@@ -66,18 +66,17 @@ class RunWriter:
         number = len(self.steps)
         sync = time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS
         digest = write_model(self.folder / MODELS / model_name(number), record.c, w, alpha, verdicts, w_alpha, sync)
-        record = replace(record, step=number, model_digest=digest if self.is_chained else record.model_digest)
-        line = record.to_json()
+        line = record.to_json() | {"step": number}
         if self.is_chained:
+            line[MODEL] = digest
             line[CHAIN] = link(self.chain, line)
-            record = replace(record, chain=line[CHAIN])
         self.stream.write(json.dumps(line, allow_nan=False) + "\n")
         self.stream.flush()
         if sync:
             os.fsync(self.stream.fileno())
             self.synced = time.monotonic()
-        self.steps.append(record)
-        return record
+        self.steps.append(replace(record, step=number, model_digest=line.get(MODEL), chain=line.get(CHAIN)))
+        return self.steps[-1]
 
     @property
     def is_chained(self) -> bool:

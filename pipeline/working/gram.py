@@ -1,6 +1,7 @@
 """The rows that are being solved for, as their Gram matrix Q_ij = y_i y_j K(x_i, x_j).
 
-Rows come and go from step to step; values that are there stay in their slots, only those of new rows are computed.
+Rows come and go from step to step; values that are there are kept, and of new rows those that passes keep as columns
+are looked up: the bits are the same (``kernel_values``). Only the rest is computed, from rows that are read for it.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ import numpy as np
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
-from pipeline.maths.kernel import Rbf
+from pipeline.jit import kernel
 from pipeline.maths.kernel_values import Columns, kernel_columns
+from pipeline.passes.kernel_sums import KernelPasses
 from pipeline.working.held import HeldRows
 from pipeline.working.state import RowState
 
 
 class GramRows:
-    """At most ``limit`` rows, by ascending number in ``rows``, and their Gram matrix."""
+    """At most ``limit`` rows, by ascending number in ``rows``, and their Gram matrix ``q`` in that order."""
 
-    def __init__(self, engine: Engine, data: Dataset, state: RowState, kernel: Rbf, limit: int) -> None:
-        self.state, self.kernel, self.limit = state, kernel, min(limit, data.n_rows)
+    def __init__(self, engine: Engine, data: Dataset, state: RowState, passes: KernelPasses, limit: int) -> None:
+        self.state, self.passes, self.limit = state, passes, min(limit, data.n_rows)
         self.n_features = data.n_features
         self.held = HeldRows(engine, data, state.wide, state.lengths)
         self.values = 0
@@ -28,52 +30,73 @@ class GramRows:
     def release(self) -> None:
         """Forget all rows."""
         self.held.release()
-        self.rows, self.slots = np.empty(0, np.int64), np.empty(0, np.int64)
-        self.q = np.empty((0, 0))
+        self.rows, self.q = np.empty(0, np.int64), np.empty((0, 0))
+        self.room, self.spare = np.empty(0), np.empty(0)  # q's numbers, and as many for the next one
 
     def hold(self, rows: np.ndarray) -> None:
-        """Hold exactly these rows: their values among each other are in slots."""
+        """Hold exactly these rows, and their values among each other."""
         if np.array_equal(rows, self.rows):
             return
         wanted = np.zeros(self.state.n_rows, np.bool_)
         wanted[rows] = True
-        slots = np.full(rows.size, -1, np.int64)
-        stay = wanted[self.rows]
-        slots[np.searchsorted(rows, self.rows[stay])] = self.slots[stay]
-        self._grow(rows.size)
-        idle = np.ones(self.q.shape[0], np.bool_)
-        idle[self.slots[stay]] = False
-        new = np.flatnonzero(slots < 0)
-        slots[new] = np.flatnonzero(idle)[: new.size]
-        self.held.hold(wanted)
-        self._fill(rows, slots, new)
-        self.rows, self.slots = rows, slots
+        stay = np.flatnonzero(wanted[self.rows])
+        places = np.searchsorted(rows, self.rows[stay])
+        q = self._emptied(rows.size)
+        copy_block(self.q, stay, q, places)
+        new = np.ones(rows.size, np.bool_)
+        new[places] = False
+        self._fill(q, rows, np.flatnonzero(new), wanted)
+        self.rows, self.q = rows, q
+        self.room, self.spare = self.spare, self.room
 
-    def matrix(self) -> np.ndarray:
-        """Return the Gram matrix in the order of ``rows``, a copy."""
-        return self.q[np.ix_(self.slots, self.slots)]
+    def _emptied(self, size: int) -> np.ndarray:
+        """Return room for the values of so many rows: that of the matrix before the last, if it is enough."""
+        if size * size > self.spare.size:
+            self.spare = np.empty(min(self.limit, int(1.5 * size)) ** 2)
+        return self.spare[: size * size].reshape(size, size)
 
-    def _grow(self, size: int) -> None:
-        """Have at least that many slots."""
-        have = self.q.shape[0]
-        if size > have:
-            q = np.empty((min(self.limit, max(size, 2 * have)),) * 2)
-            q[:have, :have] = self.q
-            self.q = q
-
-    def _fill(self, rows: np.ndarray, slots: np.ndarray, new: np.ndarray) -> None:
-        """Compute the values of new rows with all."""
+    def _fill(self, q: np.ndarray, rows: np.ndarray, new: np.ndarray, wanted: np.ndarray) -> None:
+        """Write the values of new rows with all."""
         if new.size == 0:
             return
-        x, labels = self.held.matrix(), self.state.labels[rows].astype(np.float64)
-        x.data = x.data * np.repeat(labels, np.diff(x.indptr)).astype(x.data.dtype)  # z_i = y_i x_i, and y_i^2 = 1
-        every, some = Columns(x.indptr, x.indices, x.data), x[new]
-        found = np.empty((new.size, rows.size))
-        matrix, place = (x.indptr, x.indices, x.data), np.arange(new.size)
-        columns = Columns(some.indptr, some.indices, some.data)
-        kernel_columns(self.kernel, matrix, every.squares, self.n_features, columns, place, found, place)
+        labels = self.state.labels[rows].astype(np.float64)
+        found = self.passes.kept_values(rows[new], rows)
+        if found is None:
+            found = self._computed(new, labels, wanted)
+            self.values += found.size
         found *= labels
         found *= labels[new][:, None]
-        self.q[np.ix_(slots[new], slots)] = found
-        self.q[np.ix_(slots, slots[new])] = found.T
-        self.values += found.size
+        q[new] = found
+        q[:, new] = found.T
+
+    def _computed(self, new: np.ndarray, labels: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """Return the kernel values of some of the wanted rows with all of them."""
+        self.held.hold(wanted)
+        x = self.held.matrix()
+        x.data = x.data * np.repeat(labels, np.diff(x.indptr)).astype(x.data.dtype)  # z_i = y_i x_i, and y_i^2 = 1
+        every, some = Columns(x.indptr, x.indices, x.data), x[new]
+        found = np.empty((new.size, labels.size))
+        matrix, place = (x.indptr, x.indices, x.data), np.arange(new.size)
+        columns = Columns(some.indptr, some.indices, some.data)
+        kernel_columns(self.passes.kernel, matrix, every.squares, self.n_features, columns, place, found, place)
+        return found
+
+
+@kernel
+def copy_block(source, old, target, new):  # type: ignore[no-untyped-def]
+    """Copy source[old, old] to target[new, new]; both ascend, mostly one by one, and such runs are copied as one."""
+    m = old.size
+    ends = np.empty(m, np.int64)
+    runs = 0
+    for k in range(m):
+        if k == m - 1 or old[k + 1] != old[k] + 1 or new[k + 1] != new[k] + 1:
+            ends[runs] = k + 1
+            runs += 1
+    for k in range(m):
+        line, out = source[old[k]], target[new[k]]
+        first = 0
+        for run in range(runs):
+            start, there = old[first], new[first]
+            for j in range(ends[run] - first):
+                out[there + j] = line[start + j]
+            first = ends[run]

@@ -287,6 +287,19 @@ def test_a_small_working_set_only_takes_longer(ring, monkeypatch):
     assert max(most) == 20 == max(step.working_set for step in run.steps)
 
 
+@pytest.mark.parametrize(("features", "gamma", "rows", "c"), [(10, 0.1, 50, 100.0), (20, 0.01, 50, 1000.0)])
+def test_many_more_free_rows_than_a_round_solves_for_only_take_longer(tmp_path, monkeypatch, features, gamma, rows, c):
+    """Blocks in turn near a singular Gram matrix: the dual value is at its end long before the primal one is."""
+    world = plain_kernel_world(300, features, seed=1, gamma=gamma)
+    data = write_shards(tmp_path / "shards", world, [150])
+    with_memory(monkeypatch, working_rows=rows)
+    run = pipeline.fit_path(data, kernel="rbf", gamma=gamma, grid=[c / 100, c], tol=1e-4)
+    check_kernel_run(world, run, oracle=False)
+    assert run.steps[-1].working_set == rows
+    assert run.steps[-1].n_free > 3 * rows
+    assert run.steps[-1].rounds > 50
+
+
 def test_a_budget_too_small_says_both_numbers(ring):
     with pytest.raises(BudgetError, match=r"300 rows with a kernel need at least \d+ MB, but the budget is 50 MB"):
         pipeline.fit_path(ring[1], memory="50MB", **SETTINGS)

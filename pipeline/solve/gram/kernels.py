@@ -52,8 +52,10 @@ def movable(f, alpha, u, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def clipped_search(square, rows, step, alpha, u, gradient):  # type: ignore[no-untyped-def]
+def clipped_search(square, rows, step, image, alpha, u, gradient):  # type: ignore[no-untyped-def]
     """Return the t that minimises -D(clip(alpha + t step)), and by how much D rises; all arrays over ``rows``.
+
+    ``image`` is Q step, and is used up.
 
     Along t the value is quadratic between the points where a row reaches its bound and stays there. With s the step of
     the rows still moving (``active``, 0 elsewhere), ``image`` = Q s and ``way`` = Q delta of the way so far,
@@ -65,7 +67,7 @@ def clipped_search(square, rows, step, alpha, u, gradient):  # type: ignore[no-u
     """
     run, apart = square
     n = rows.size
-    image, way, stops, active = np.zeros(n), np.zeros(n), np.empty(n), np.zeros(n)
+    way, stops, active = np.zeros(n), np.empty(n), np.zeros(n)
     for k in range(n):
         if step[k] > 0.0:
             stops[k] = (u[k] - alpha[k]) / step[k]
@@ -75,9 +77,10 @@ def clipped_search(square, rows, step, alpha, u, gradient):  # type: ignore[no-u
             stops[k] = np.inf
         if stops[k] > 0.0 and step[k] != 0.0:
             active[k] = step[k]
+        elif step[k] != 0.0:  # at its bound already
             q = run[rows[k] * apart :]
             for m in range(n):
-                image[m] += step[k] * q[rows[m]]
+                image[m] -= step[k] * q[rows[m]]
     slope = curvature = 0.0
     for k in range(n):
         slope += active[k] * gradient[k]

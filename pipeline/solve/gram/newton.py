@@ -22,7 +22,7 @@ import numpy as np
 from pipeline.solve.gram.contract import GramSolver
 from pipeline.solve.gram.kernels import add_columns
 from pipeline.solve.gram.problem import GramProblem, GramSolution
-from pipeline.solve.gram.system import mean_diagonal, solve_block, system_bytes
+from pipeline.solve.gram.system import Systems, mean_diagonal, system_bytes
 from pipeline.solve.newton_kernel import line_search, proximal_alpha
 
 # Plain choices; a worse one costs steps, never the answer:
@@ -49,7 +49,7 @@ class _Newton:
 
     def __init__(self, problem: GramProblem, alpha: np.ndarray, target: float) -> None:
         self.problem, self.square, self.target = problem, problem.square, target
-        mean = mean_diagonal(problem.q)
+        self.systems, mean = Systems(self.square, alpha.size), mean_diagonal(problem.q)
         self.most_sigma = MOST_CURVATURE / mean
         first = min(max(FIRST_CURVATURE / mean, float(alpha.max(initial=0.0))), self.most_sigma)
         self.sigma = np.full(alpha.size, first)
@@ -112,7 +112,7 @@ class _Newton:
                 return "minimised", free
             step = r
             if free.size:
-                x = solve_block(self.square, free, 1.0 / float(self.sigma[0]), image[free])
+                x, _ = self.systems.solve(free, 1.0 / float(self.sigma[0]), image[free])
                 if not np.all(np.isfinite(x)):
                     return "failed", free
                 step[free] -= x

@@ -12,6 +12,7 @@ which is ``reduced``'s problem at w = w_alpha: the only w that a Gram matrix can
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -43,7 +44,7 @@ class GramProblem:
         if not (np.all(self.u >= 0) and np.all(np.isfinite(self.u))):
             raise ValueError("every u_i must be a finite number of at least 0")
 
-    @property
+    @cached_property
     def square(self) -> Square:
         """Return Q as kernels take it: its numbers in one run, and how far a row is from the next."""
         n = self.u.size

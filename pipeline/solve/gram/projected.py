@@ -20,10 +20,11 @@ import numpy as np
 from pipeline.solve.gram.contract import GramSolver
 from pipeline.solve.gram.kernels import add_columns, clipped_search, movable
 from pipeline.solve.gram.problem import GramProblem, GramSolution
-from pipeline.solve.gram.system import mean_diagonal, solve_block, system_bytes
+from pipeline.solve.gram.system import Systems, mean_diagonal, system_bytes
 
 # Plain choices; a worse one costs rounds, never the answer:
 RIDGE = 1e-9  # of the mean diagonal
+SHARE_FOR_SYSTEM = 0.25  # of the gap that is asked for: what a system's residual may leave, if no row meets its bound
 ROUNDS = 200  # at most: where it takes more than 15, newton is faster
 
 
@@ -42,7 +43,7 @@ class Rounds:
 
     def __init__(self, problem: GramProblem, alpha: np.ndarray) -> None:
         self.problem, self.square = problem, problem.square
-        self.ridge = RIDGE * mean_diagonal(problem.q)
+        self.systems, self.ridge = Systems(self.square, alpha.size), RIDGE * mean_diagonal(problem.q)
         self.listed = np.empty(alpha.size + 1, dtype=np.int64)
         self.rounds, self.least = 0, np.inf
         self.alpha = self.best = alpha
@@ -67,7 +68,7 @@ class Rounds:
             if outcome or self.rounds == most_rounds:
                 return outcome or "limit"
             with np.errstate(over="ignore", invalid="ignore"):
-                outcome = self._advance(shortest)
+                outcome = self._advance(target_gap, shortest)
 
     def _look(self, f: np.ndarray) -> None:
         """Take f as alpha's margins."""
@@ -75,17 +76,18 @@ class Rounds:
         if self.gap < self.least:
             self.least, self.best = self.gap, self.alpha
 
-    def _advance(self, shortest: float) -> str:
+    def _advance(self, target_gap: float, shortest: float) -> str:
         """Run a round; return how the solve ended, or nothing."""
         self.rounds += 1
         rows = self.movable
         if rows.size == 0:
             return "stalled"
         old, u, gradient = self.alpha[rows], self.problem.u[rows], self.f[rows] - 1.0
-        step = solve_block(self.square, rows, self.ridge, -gradient)
+        room = SHARE_FOR_SYSTEM * target_gap
+        step, image = self.systems.solve(rows, self.ridge, -gradient, lambda left: float(u @ np.abs(left)) <= room)
         if not np.all(np.isfinite(step)):
             return "failed"
-        t, gain = clipped_search(self.square, rows, step, old, u, gradient)
+        t, gain = clipped_search(self.square, rows, step, image, old, u, gradient)
         new = np.clip(old + t * step, 0.0, u)
         moved = np.flatnonzero(new != old)
         if moved.size == 0 or not gain > 0.0:

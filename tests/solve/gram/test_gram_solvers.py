@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from pipeline.solve.gram import GRAM_SOLVERS, GramProblem, gram_solver_named
 from pipeline.solve.gram.kernels import clipped_search
 from pipeline.solve.gram.libsvm import solve_libsvm
+from pipeline.solve.gram.system import LOOK, Systems
 from tests.maths.problems import KINDS, make_problem, problems
 from tests.oracle import solve as oracle
 
@@ -241,11 +242,48 @@ def test_the_search_finds_the_best_point_of_the_clipped_ray(seed, n):
     problem = GramProblem(z @ z.T, u, rng.standard_normal(n))
     alpha = u * rng.choice([0.0, 0.3, 1.0], n)
     step, gradient = rng.standard_normal(n), problem.margins(alpha) - 1
-    t, gain = clipped_search(problem.square, np.arange(n), step, alpha, u, gradient)
+    t, gain = clipped_search(problem.square, np.arange(n), step, problem.q @ step, alpha, u, gradient)
     at = lambda t: dual(problem, np.clip(alpha + t * step, 0, u)) - dual(problem, alpha)  # noqa: E731
     rounding = 1e-11 * (1 + t * t)  # a row that hardly moves reaches its bound at a large t
     assert gain == pytest.approx(at(t), abs=rounding)
     assert gain >= max(at(s) for s in np.linspace(0, 1, 201)) - rounding
+
+
+class TestSystems:
+    """Conjugate gradients where they get there soon, a factorization elsewhere: the same x."""
+
+    @pytest.mark.parametrize("near_singular", [False, True])
+    @pytest.mark.parametrize("share", [1.0, 0.9, 0.5])
+    def test_a_system_is_solved_either_way(self, near_singular, share):
+        """All of Q, most of it, or a block."""
+        rng = np.random.default_rng(3)
+        x = rng.standard_normal((900, 40))
+        distances = ((x[:, None, :] - x[None, :, :]) ** 2).sum(axis=2)
+        q = np.exp(-(1e-3 if near_singular else 0.1) * distances)
+        rows = np.flatnonzero(rng.random(900) < share) if share < 1 else np.arange(900)
+        right, asked = rng.standard_normal(rows.size), []
+
+        def enough(left):
+            asked.append(np.abs(left).max())
+            return asked[-1] <= 1e-6
+
+        systems = Systems(GramProblem(q, np.ones(900), np.zeros(900)).square, 900)
+        found, image = systems.solve(rows, 1e-8, right, enough)
+        block = q[np.ix_(rows, rows)]
+        residual = right - block @ found - 1e-8 * found
+        assert np.abs(residual).max() <= (1e-6 + 1e-12 if not near_singular else 1e-5)
+        np.testing.assert_allclose(image, block @ found, atol=1e-9 * (1 + np.abs(found).max()))
+        assert systems.direct == near_singular
+        assert len(asked) == LOOK + 1 if near_singular else asked[-1] <= 1e-6
+
+    def test_what_is_no_positive_matrix_is_left_to_the_factorization(self):
+        q, right = np.eye(500), np.zeros(500)
+        q[0, 1] = q[1, 0] = 2.0
+        right[:2] = 1.0, -1.0
+        systems = Systems(GramProblem(q, np.ones(500), np.zeros(500)).square, 500)
+        found, _ = systems.solve(np.arange(500), 0.0, right, lambda left: bool(np.abs(left).max() < 1e-9))
+        assert systems.direct
+        assert np.isnan(found).all()
 
 
 class TestLibsvm:
