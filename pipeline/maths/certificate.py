@@ -61,7 +61,7 @@ class Sums:
     @property
     def alpha_rounding(self) -> Fraction:
         """What share of ``alpha`` may have been lost when it was added up."""
-        return _rounding(self.rows)[0] - 1
+        return _shares(self.rows)[0]
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))

@@ -91,7 +91,8 @@ def terms_of_rows(about, awake, read, shapes, count, terms):  # type: ignore[no-
         for k in range(count):
             scale = UNIT * norms[i] * shape[k, 3]
             width = _width(norms[i], weighted[i], lengths[i], shape[k])
-            terms[i] = max(terms[i], width / scale * SAFE if scale > 0.0 else math.inf)
+            if width > 0.0:
+                terms[i] = max(terms[i], width / scale * SAFE if scale > 0.0 else math.inf)
 
 
 @dataclass(frozen=True)
