@@ -57,7 +57,8 @@ def kernel_worlds(draw, largest: int = 24) -> KernelWorld:
 )
 def test_every_step_of_a_grid_is_true(tmp_path_factory, world, cuts, rule, tol, grid):
     unit = c_min_of(world)
-    assume(unit < 1e6)  # rows that cancel but for rounding
+    # Rows that cancel but for rounding, or are nearly equal with other labels: beyond it rounding may allow no such gap
+    assume(unit < 1e6 and unit * max(grid) < 1e7)
     data = write_shards(tmp_path_factory.mktemp("w") / "shards", world, cuts)
     run = fit(data, world, grid=[unit * place for place in grid], rule=rule, tol=tol)
     assert run.header.c_min == pytest.approx(unit, rel=1e-9)
