@@ -155,7 +155,11 @@ class Certifier:
         """Multiply the rows that are not known well enough; None if they are too many."""
         rows, look, alpha = self.state, ref.look, pair.alpha
         worth = min(1.0, c / ref.c) * ref.certificate.primal
-        if look.since >= MOST_SINCE or w_norm == 0.0 or not w_norm * pair.drift <= MOST_DRIFT * (self.tol or 0.0) * worth:
+        if (
+            look.since >= MOST_SINCE
+            or w_norm == 0.0
+            or not w_norm * pair.drift <= MOST_DRIFT * (self.tol or 0.0) * worth
+        ):
             return None
         weights, weighted = self._scale()
         doubt = Doubt.of(rows, vectors, look, weights, weighted)

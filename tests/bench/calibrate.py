@@ -207,11 +207,13 @@ def of_memory() -> Iterator[Constant]:
     """What a process has before there are rows, and what a row takes besides its values."""
     said = child(SMALL_PATH)
     yield Constant("budget", "BASE", budget.BASE, said[0])
-    yield Constant("budget", "ROW_BYTES", budget.ROW_BYTES, row_bytes())
+    rows = row_bytes(every_row=True)
+    yield Constant("budget", "ROW_BYTES", budget.ROW_BYTES, rows)
+    yield Constant("budget", "KNOWN_ROW_BYTES", budget.KNOWN_ROW_BYTES, row_bytes(every_row=False) - rows)
 
 
-def row_bytes() -> float:
-    """Return the most bytes a row that the arrays by row of a small path have had at a time."""
+def row_bytes(every_row: bool) -> float:
+    """Return the most bytes a row that the arrays by row of a small path have had at a time; masks are not counted."""
     live, most, empty = 0, 0, RowState.empty
 
     def note(change: int) -> None:
@@ -227,7 +229,7 @@ def row_bytes() -> float:
 
     data = pipeline.open_dataset("breast_cancer")
     with mock.patch.object(RowState, "empty", counted):
-        pipeline.fit_path(data, epsilon=0.01, scheduler="inline")
+        pipeline.fit_path(data, epsilon=0.01, scheduler="inline", every_row=every_row)
     return most / data.n_rows
 
 

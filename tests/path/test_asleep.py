@@ -44,6 +44,7 @@ def test_most_certificates_read_few_rows_and_all_of_them_hold(world, whole):
     for step in whole.steps:
         check_certificate(world, step, 1e-4)
         check_counts(world, step)
+    for step in whole.steps[::20]:  # the oracle takes a second for each
         check_optimum(world, step)
         check_verdicts(world, step.c, step.verdicts)
 

@@ -179,14 +179,16 @@ def test_every_class_leaves_the_same_rows_out(data, options):
 
 def test_scores_are_those_of_the_largest_score(data, run):
     (x, y), out = dense(data), held_out(data, run.spec)
+    costs = np.concatenate([shard.load().costs for shard in data.shards])
+    assert run.spec.select == "weighted_accuracy", "rows have weights, and no score was named"
     for step in run.steps:
         s = x[out] @ step.w.T
         assert step.scores["accuracy"] == np.mean(np.argmax(s, axis=1) == y[out])
-        found = class_scores(s.T, y[out])
+        found = class_scores(s.T, y[out], run.spec.select, costs[out])
         assert step.scores == {name: pytest.approx(value, abs=1e-12) for name, value in found.items()}
         assert step.relative_gap == max(part.relative_gap for part in step.parts)
         assert step.n_free == sum(part.n_free for part in step.parts)
-    accuracy = [step.scores["accuracy"] for step in run.steps]
+    accuracy = [step.scores[run.spec.select] for step in run.steps]
     assert run.best_step == run.header.best_step == int(np.argmax(accuracy))
     assert run.best is run.steps[run.best_step]
     assert run.at(0.1) is run.steps[1]

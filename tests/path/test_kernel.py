@@ -60,7 +60,12 @@ def test_every_step_of_a_grid_is_true(tmp_path_factory, world, cuts, rule, tol, 
     # Rows that cancel but for rounding, or are nearly equal with other labels: beyond it rounding may allow no such gap
     assume(unit < 1e6 and unit * max(grid) < 1e7)
     data = write_shards(tmp_path_factory.mktemp("w") / "shards", world, cuts)
-    run = fit(data, world, grid=[unit * place for place in grid], rule=rule, tol=tol)
+    try:
+        run = fit(data, world, grid=[unit * place for place in grid], rule=rule, tol=tol)
+    except SolverError:  # squared distances of rows that are far from the origin have fewer digits
+        doubt = unit * max(grid) * world.gamma * float((world.x**2).sum(axis=1).max()) * 2.0**-53
+        assume(1000 * doubt < tol)
+        raise
     assert run.header.c_min == pytest.approx(unit, rel=1e-9)
     check_kernel_run(world, run)
 

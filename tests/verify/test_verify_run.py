@@ -112,7 +112,10 @@ def test_rows_that_cancel_have_no_c_min(tmp_path):
     assert problems(tmp_path / "run", data) == {0: "C_min is inf, not 0.5 as run.json says"}
 
 
-def test_a_run_from_before_the_chain_is_verified_with_a_note(run, data):
+def test_a_run_from_before_the_chain_is_verified_with_a_note(data, tmp_path):
+    """Certificates read every row then, and were values instead of bounds."""
+    run = tmp_path / "old"
+    fit_path(data, out=run, c_max=3.0, epsilon=0.1, holdout=0.3, every_row=True)
     write_lines(run, [{k: v for k, v in line.items() if k not in ("chain", "model")} for line in lines_of(run)])
     header = json.loads((run / "run.json").read_text())
     del header["chain"]

@@ -66,7 +66,7 @@ def test_what_is_remembered_does_not_grow_with_the_rows(monkeypatch, together):
     learnt(Stream(some(0), batches_made=2))  # what is imported and compiled on the way
     few, _ = peak(3)
     many, encoding = peak(16)
-    assert many < 2 * few, f"{few:,} bytes for {3 * BATCH:,} rows, {many:,} for {16 * BATCH:,}"
+    assert many < 2.5 * few, f"{few:,} bytes for {3 * BATCH:,} rows, {many:,} for {16 * BATCH:,}"
     assert isinstance(encoding.roles[0], Hashed)
     assert encoding.ids == ("row",)
 
