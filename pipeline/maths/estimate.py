@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.jit import inline, kernel
-from pipeline.maths.rounding import UNIT, compensated_dot, gamma
+from pipeline.maths.rounding import UNIT, gamma
 
 SAFE = 1 + 1e-12  # more than the rounding of norms and of a few operations
 LEAST_SQUARE = 1e-250  # below it squares of entries may have vanished
@@ -97,7 +97,10 @@ def terms_of_rows(about, awake, read, shapes, count, terms):  # type: ignore[no-
 
 @dataclass(frozen=True)
 class Known:
-    """Vectors b_j by their inner products, with |b_j| and |D b_j|; ``products`` are those of the rows with each."""
+    """Vectors b_j by their inner products, with |b_j| and |D b_j|; ``products`` are those of the rows with each.
+
+    Inner products need not be exact: coefficients come from them, and any would do.
+    """
 
     vectors: tuple[np.ndarray, ...] = ()
     products: tuple[np.ndarray, ...] = ()
@@ -107,12 +110,12 @@ class Known:
 
     def dots(self, v: np.ndarray) -> tuple[float, ...]:
         """Return b_j . v for all j."""
-        return tuple(float(compensated_dot(b, v)) for b in self.vectors)
+        return tuple(float(b @ v) for b in self.vectors)
 
     def extended(self, v: np.ndarray, products: np.ndarray, weights: np.ndarray | None) -> Known:
         """Return what is known with one more vector, and the rows' products with it."""
         dots, (norm, weighted) = self.dots(v), norms_of(v, weights)
-        row = *dots, float(compensated_dot(v, v))
+        row = *dots, float(v @ v)
         gram = (*((*each, dot) for each, dot in zip(self.gram, dots, strict=True)), row)
         vectors, all_products = (*self.vectors, v), (*self.products, products)
         return Known(vectors, all_products, gram, (*self.norms, norm), (*self.weighted, weighted))
