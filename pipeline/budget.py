@@ -30,7 +30,7 @@ VECTORS = 11  # w and w_alpha of the last point and of this one, the signs', the
 ROW_BYTES = 112  # facts 23, two points with their pairs 64, the margins before and expected 16, one more pair 8
 # and where certificates read less than all rows (``path.asleep``):
 KNOWN_VECTORS = 8  # the base's w, w_alpha, signs and w before, D and its inverse, what is left of an estimated vector
-KNOWN_ROW_BYTES = 60  # |z_i/D| 8, the base's products 32, or 24 without w_alpha, masks 4, terms of two points 16
+KNOWN_ROW_BYTES = 44  # |z_i/D| 8, the base's products 32, or 24 without w_alpha, masks 4
 MASKS = 4  # of them in memory at once while the others are in scratch files: bytes, one a row
 COPIES = 2.5  # the rows, those that they are exchanged for, and half as much for what dcd adds
 COPIES_NEWTON = 5.0  # the rows, and newton's copies: scaled, by column, multiplied, in float64 whatever they are in

@@ -80,19 +80,21 @@ def find_asleep(f, alpha, u, about, read, shapes, asleep):  # type: ignore[no-un
 
 
 @kernel
-def terms_of_rows(about, awake, read, shapes, count, terms):  # type: ignore[no-untyped-def]
-    """Write of how many terms a product is that is as inexact as a row's with any of the first ``count`` vectors."""
+def terms_of_rows(about, awake, read, shapes, shares, terms):  # type: ignore[no-untyped-def]
+    """Write of how many terms a product is that is as inexact as a row's with a combination of the vectors.
+
+    ``shares`` are those of the vectors in sum_k |a_k| |v_k|.
+    """
     norms, weighted, lengths = about
     for i in range(terms.size):
         terms[i] = lengths[i]
         if awake[i] or norms[i] == 0.0:
             continue
         shape = shapes[1] if read[i] else shapes[0]
-        for k in range(count):
-            scale = UNIT * norms[i] * shape[k, 3]
-            width = _width(norms[i], weighted[i], lengths[i], shape[k])
-            if width > 0.0:
-                terms[i] = max(terms[i], width / scale * SAFE if scale > 0.0 else math.inf)
+        for k in range(shares.size):
+            if shares[k] > 0.0:
+                width = _width(norms[i], weighted[i], lengths[i], shape[k])
+                terms[i] += shares[k] * (width / (UNIT * norms[i] * shape[k, 3])) * SAFE
 
 
 @dataclass(frozen=True)

@@ -72,15 +72,15 @@ def intersection_bounds(
     span: Span,
     products: Sequence[np.ndarray],
     norms: np.ndarray,
-    lengths: np.ndarray,
+    lengths: Sequence[np.ndarray],
     sharp: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds of z_i . w* over both balls, never looser than either ball's.
+    """Return bounds of z_i . w* over both balls, never looser than either ball's; ``lengths`` are ball by ball.
 
     Not ``sharp``, rows that a ball decides keep that ball's bounds: what is decided needs no better ones.
     """
-    lower, upper = ball_bounds(one, products, norms, lengths, span.unit)
-    other_lower, other_upper = ball_bounds(two, products, norms, lengths, span.unit)
+    lower, upper = ball_bounds(one, products, norms, lengths[0], span.unit)
+    other_lower, other_upper = ball_bounds(two, products, norms, lengths[1], span.unit)
     np.fmax(lower, other_lower, out=lower)  # of a number and a nan, the number
     np.fmin(upper, other_upper, out=upper)
     difference = tuple(a - b for a, b in zip(one.centre, two.centre, strict=True))
@@ -97,6 +97,13 @@ def intersection_bounds(
     floor = 8 * UNIT * (first + second + square)
     shape = (span.unit, first, second, p, not_below_zero(square - uncertain), zeta, kappa, blur, scale, floor)
     _intersect(
-        centre_products(one, products), centre_products(two, products), norms, lengths, shape, sharp, lower, upper
+        centre_products(one, products),
+        centre_products(two, products),
+        norms,
+        lengths[0] if lengths[0] is lengths[1] else np.maximum(*lengths),
+        shape,
+        sharp,
+        lower,
+        upper,
     )
     return lower, upper

@@ -24,15 +24,16 @@ class Region:
         return self.balls[0].radius * self.span.unit
 
     def bounds(
-        self, products: Sequence[np.ndarray], norms: np.ndarray, lengths: np.ndarray, sharp: bool = True
+        self, products: Sequence[np.ndarray], norms: np.ndarray, lengths: Sequence[np.ndarray], sharp: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds of z_i . w* from the rows' products with the span's vectors.
 
-        The same verdicts follow from bounds that are not ``sharp``, sooner.
+        ``lengths`` are the rows' numbers of terms, ball by ball (see ``ball_bounds``). The same verdicts follow from
+        bounds that are not ``sharp``, sooner.
         """
         if not self.balls:
             return np.full(norms.size, -np.inf), np.full(norms.size, np.inf)
         if len(self.balls) == 1:
-            return ball_bounds(self.balls[0], products, norms, lengths, self.span.unit)
+            return ball_bounds(self.balls[0], products, norms, lengths[0], self.span.unit)
         one, two = self.balls
         return intersection_bounds(one, two, self.span, products, norms, lengths, sharp)

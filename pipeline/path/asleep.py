@@ -9,7 +9,7 @@ alpha_i = u_i, adds exactly nothing to the gap, wherever in its interval the mar
 
 so both values are known without it (``certificate.hinge_by_gap``). Only the others are read. The certificate does not
 rely on their choice: every row's part of the gap is that of the worst margin in its interval. Rules take the products
-of rows that were not read for what they are, inexact ones (``CertifiedPoint.terms``).
+of rows that were not read for what they are, inexact ones, each ball by its own centre (``CertifiedPoint.terms``).
 
 Which rows are read is settled by the point before and the new pair alone. So a run that goes on makes the points since
 the last pass over all rows again, and has the same bits.
@@ -24,6 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pipeline.maths.ball import Combination
 from pipeline.maths.estimate import Estimate, Known, find_asleep, terms_of_rows
 from pipeline.working.state import RowState
 
@@ -99,21 +100,14 @@ class Doubt:
         find_asleep(f, alpha, u, about, read, self._shapes, found)
         return found
 
-    def terms(self, part: slice) -> np.ndarray:
-        """Return of how many terms a product is that is as inexact as some rows' with any of the vectors."""
-        return self._terms[part]
-
-    @cached_property
-    def _terms(self) -> np.ndarray:
-        found = self.state.empty()
-        for part in self.state.chunks():
-            self.write_terms(part, len(self.far), found[part])
+    def terms(self, part: slice, combination: Combination) -> np.ndarray:
+        """Return of how many terms a product is that is as inexact as some rows' with a combination of the vectors."""
+        sizes = np.array([abs(a) * each.norm for a, each in zip(combination, self.far, strict=True)])
+        total = float(sizes.sum())
+        (about, read), found = self._about(part), np.empty(self.awake[part].size)
+        shares = sizes / total if total > 0.0 else sizes
+        terms_of_rows(about, self.awake[part], read, self._shapes, shares, found)
         return found
-
-    def write_terms(self, part: slice, first: int, found: np.ndarray) -> None:
-        """Write the same for the ``first`` so many vectors."""
-        about, read = self._about(part)
-        terms_of_rows(about, self.awake[part], read, self._shapes, first, found)
 
     def waking(self, awake: np.ndarray) -> Doubt:
         """Return the same for a point that has read some rows."""

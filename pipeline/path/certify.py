@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
-from pipeline.maths.ball import drift_of_sum
+from pipeline.maths.ball import Combination, drift_of_sum
 from pipeline.maths.certificate import BLURRED, NO_ROWS, Sums, at_bound, sums_of
 from pipeline.maths.certified_pair import certified_pair
 from pipeline.maths.estimate import Known
@@ -45,9 +45,9 @@ class LinearPoint(CertifiedPoint):
     look: Look
     doubt: Doubt | None = None
 
-    def terms(self, part: slice) -> np.ndarray:
-        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs."""
-        return self.state.lengths[part] if self.doubt is None else self.doubt.terms(part)
+    def terms(self, part: slice, centre: Combination) -> np.ndarray:
+        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs with a centre."""
+        return self.state.lengths[part] if self.doubt is None else self.doubt.terms(part, centre)
 
     @property
     def drift(self) -> float:
@@ -191,9 +191,8 @@ class Certifier:
         """Add up what all rows contribute: those that were not read by the worst margin that they may have."""
         rows, sums = self.state, NO_ROWS
         for part in rows.chunks():
-            here, terms = near.within(part.start, part.stop), np.empty(part.stop - part.start)
-            doubt.write_terms(part, 1, terms)
-            about = alpha[part], rows.costs[part], rows.norms[part], terms
+            here, w = near.within(part.start, part.stop), (1.0, *([0.0] * (len(doubt.far) - 1)))
+            about = alpha[part], rows.costs[part], rows.norms[part], doubt.terms(part, w)
             sums += sums_of(c, f[part], *about, w_norm, here, ~doubt.awake[part])
         return replace(sums, rows=rows.trained)
 

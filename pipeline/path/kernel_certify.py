@@ -25,7 +25,7 @@ from fractions import Fraction
 import numpy as np
 
 from pipeline.errors import SpecError
-from pipeline.maths.ball import Span
+from pipeline.maths.ball import Combination, Span
 from pipeline.maths.binned import bins_for
 from pipeline.maths.certificate import Sums, certify, sums_of
 from pipeline.maths.certified_pair import CertifiedPair, unit_of
@@ -94,8 +94,9 @@ class KernelPoint(CertifiedPoint):
     errors: tuple[np.ndarray, ...]
     norm: float
 
-    def terms(self, part: slice) -> np.ndarray:
+    def terms(self, part: slice, centre: Combination) -> np.ndarray:
         """Return of how many terms a dot product is that is as inexact as some rows' products."""
+        del centre  # products with w and v are about as inexact
         span = self.reference.span
         found = [
             terms_of(error[part], self.norm, size * span.unit)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.maths.ball import ball_counts
+from pipeline.maths.ball import Combination, ball_counts
 from pipeline.maths.certificate import Certificate
 from pipeline.maths.certified_pair import CertifiedPair
 from pipeline.maths.eps_grid import Reach
@@ -33,8 +33,9 @@ class CertifiedPoint:
     products: tuple[np.ndarray, ...]
     state: RowState
 
-    def terms(self, part: slice) -> np.ndarray:
-        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs."""
+    def terms(self, part: slice, centre: Combination) -> np.ndarray:
+        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs with a centre."""
+        del centre
         return self.state.lengths[part]
 
     @property
@@ -101,10 +102,14 @@ class PointProof:
     def counts(self, part: slice) -> list[tuple[int, int]]:
         """Return how many of some rows that are trained on each ball alone proves to be ZERO, and how many UPPER."""
         some, state = [p[part] for p in self.point.products], self.point.state
-        facts = state.norms[part], self.point.terms(part), state.costs[part]
-        return [ball_counts(ball, some, *facts, self.region.span.unit) for ball in self.region.balls]
+        norms, costs, unit = state.norms[part], state.costs[part], self.region.span.unit
+        terms = self._terms(part)
+        return [ball_counts(b, some, norms, t, costs, unit) for b, t in zip(self.region.balls, terms, strict=True)]
+
+    def _terms(self, part: slice) -> list[np.ndarray]:
+        return [self.point.terms(part, ball.centre) for ball in self.region.balls]
 
     def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds for some rows; for verdicts they need not be ``sharp``."""
         some = [p[part] for p in self.point.products]
-        return self.region.bounds(some, self.point.state.norms[part], self.point.terms(part), sharp)
+        return self.region.bounds(some, self.point.state.norms[part], self._terms(part), sharp)

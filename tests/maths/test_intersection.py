@@ -19,7 +19,7 @@ def bounds(m1, r1, m2, r2, z):
     sizes = [float(np.linalg.norm(m)) for m in (m1, m2)]
     one, two = Ball((1.0, 0.0), r1 * r1, 0.0, 0.0, sizes[0]), Ball((0.0, 1.0), r2 * r2, 0.0, 0.0, sizes[1])
     products, norms, lengths = (z @ m1, z @ m2), np.linalg.norm(z, axis=1), np.full(len(z), z.shape[1])
-    found = intersection_bounds(one, two, span, products, norms, lengths)
+    found = intersection_bounds(one, two, span, products, norms, [lengths, lengths])
     return found, [ball_bounds(ball, products, norms, lengths) for ball in (one, two)]
 
 
@@ -139,7 +139,7 @@ def test_bounds_that_are_not_sharp_give_the_same_verdicts(seed, d, r1, r2):
     m1, m2, z = rng.standard_normal(d), rng.standard_normal(d), 3 * rng.standard_normal((40, d))
     span, sizes = Span.of([m1, m2]), [float(np.linalg.norm(m)) for m in (m1, m2)]
     balls = Ball((1.0, 0.0), r1 * r1, 0.0, 0.0, sizes[0]), Ball((0.0, 1.0), r2 * r2, 0.0, 0.0, sizes[1])
-    about = (z @ m1, z @ m2), np.linalg.norm(z, axis=1), np.full(len(z), d)
+    about = (z @ m1, z @ m2), np.linalg.norm(z, axis=1), [np.full(len(z), d)] * 2
     sharp, loose = (intersection_bounds(*balls, span, *about, sharp=flag) for flag in (True, False))
     if np.any(sharp[0] > sharp[1]):
         return  # balls that do not meet hold no w*
@@ -153,7 +153,7 @@ def test_bounds_that_are_not_sharp_leave_out_what_is_decided():
     z = np.array([[3.0, 0.5], [0.9, 1.0]])
     one, two = Ball((1.0, 0.0), 0.25, 0.0, 0.0, 1.0), Ball((0.0, 1.0), 0.25, 0.0, 0.0, 1.0)
     m1, m2 = np.array([1.0, 0.3]), np.array([1.0, -0.3])
-    about = (z @ m1, z @ m2), np.linalg.norm(z, axis=1), np.full(2, 2)
+    about = (z @ m1, z @ m2), np.linalg.norm(z, axis=1), [np.full(2, 2)] * 2
     sharp, loose = (intersection_bounds(one, two, Span.of([m1, m2]), *about, sharp=flag) for flag in (True, False))
     assert loose[0][0] > 1.0
     assert sharp[0][0] > loose[0][0]
