@@ -21,9 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.jit import inline, kernel
-from pipeline.maths.rounding import UNIT, gamma
+from pipeline.maths.rounding import SAFE, UNIT, gamma
 
-SAFE = 1 + 1e-12  # more than the rounding of norms and of a few operations
 LEAST_SQUARE = 1e-250  # below it squares of entries may have vanished
 RIDGE = 1e-12  # of the vectors' squared lengths: a few thousand roundings
 
@@ -98,7 +97,7 @@ def terms_of_rows(about, awake, read, shapes, shares, terms):  # type: ignore[no
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownVectors:
     """Vectors b_j by their inner products, with |b_j| and |D b_j|; ``products`` are those of the rows with each.
 
     Inner products need not be exact: coefficients come from them, and any would do.
@@ -114,13 +113,13 @@ class Known:
         """Return b_j . v for all j."""
         return tuple(float(b @ v) for b in self.vectors)
 
-    def extended(self, v: np.ndarray, products: np.ndarray, weights: np.ndarray | None) -> Known:
+    def extended(self, v: np.ndarray, products: np.ndarray, weights: np.ndarray | None) -> KnownVectors:
         """Return what is known with one more vector, and the rows' products with it."""
         dots, (norm, weighted) = self.dots(v), norms_of(v, weights)
         row = *dots, float(v @ v)
         gram = (*((*each, dot) for each, dot in zip(self.gram, dots, strict=True)), row)
         vectors, all_products = (*self.vectors, v), (*self.products, products)
-        return Known(vectors, all_products, gram, (*self.norms, norm), (*self.weighted, weighted))
+        return KnownVectors(vectors, all_products, gram, (*self.norms, norm), (*self.weighted, weighted))
 
     def estimate(self, v: np.ndarray, dots: tuple[float, ...], weights: np.ndarray | None, first: int) -> Estimate:
         """Express v, with these ``dots``, by the ``first`` so many known vectors; ``weights`` is D."""

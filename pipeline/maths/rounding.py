@@ -17,6 +17,7 @@ from pipeline.errors import SpecError
 from pipeline.jit import inline, kernel
 
 UNIT = 2.0**-53  # float64's unit roundoff
+SAFE = 1 + 1e-12  # more than the rounding of norms and of a few operations
 LEAST_NORMAL = 2.0**-1022  # below it a product is rounded by up to half of its last bit, 2^-1075, not by a share
 UNDERFLOW = 2.0**-1040  # more than the underflows of one term can add up to over 2^31 features, in the Euclidean norm
 PLAIN = 1e-250, 1e250  # a product of norms in this range: neither it nor what rounding does to it under- or overflows

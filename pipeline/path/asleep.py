@@ -25,7 +25,7 @@ from functools import cached_property
 import numpy as np
 
 from pipeline.maths.ball import Combination
-from pipeline.maths.estimate import Estimate, Known, find_asleep, terms_of_rows
+from pipeline.maths.estimate import Estimate, KnownVectors, find_asleep, terms_of_rows
 from pipeline.working.state import RowState
 
 # Plain choices, replayed on finished paths of five data sets (0.5 to 0.9, and 0.7 to 3: within 5 % of each other):
@@ -41,8 +41,8 @@ class Look:
     the point's own are ``share``.
     """
 
-    base: Known
-    own: Known
+    base: KnownVectors
+    own: KnownVectors
     read: np.ndarray | None = None
     since: float = 0.0
     share: float = 1.0

@@ -22,14 +22,14 @@ from pipeline.errors import SpecError
 from pipeline.maths.ball import Combination, drift_of_sum
 from pipeline.maths.certificate import BLURRED, NO_ROWS, Sums, at_bound, sums_of
 from pipeline.maths.certified_pair import certified_pair
-from pipeline.maths.estimate import Known
-from pipeline.maths.rounding import LEAST_NORMAL, UNIT, nearest, product_error, root, square
+from pipeline.maths.estimate import KnownVectors
+from pipeline.maths.rounding import LEAST_NORMAL, SAFE, UNIT, nearest, product_error, root, square
 from pipeline.maths.rules import rule_named
 from pipeline.maths.slack import Near
 from pipeline.passes.products import certifying_products, some_products
 from pipeline.passes.weighted import sampled_weights, weighted_norms
 from pipeline.path.asleep import MOST_READ, MOST_SINCE, Doubt, Look
-from pipeline.path.point import SAFE, CertifiedPoint
+from pipeline.path.point import CertifiedPoint
 from pipeline.working.rows import WorkingRows
 from pipeline.working.solver import LinearPair
 from pipeline.working.state import CHUNK
@@ -145,7 +145,7 @@ class Certifier:
         self.passes += 1
         look = NOTHING
         if self.tol is not None:
-            known = _known(Known(), multiplied, out, self._scale()[0])
+            known = _known(KnownVectors(), multiplied, out, self._scale()[0])
             look = Look(known, known)
         return out[: len(vectors)], replace(sums, rows=rows.trained), look, None
 
@@ -154,12 +154,8 @@ class Certifier:
     ) -> _Looked | None:
         """Multiply the rows that are not known well enough; None if they are too many."""
         rows, look, alpha = self.state, ref.look, pair.alpha
-        worth = min(1.0, c / ref.c) * ref.certificate.primal
-        if (
-            look.since >= MOST_SINCE
-            or w_norm == 0.0
-            or not w_norm * pair.drift <= MOST_DRIFT * (self.tol or 0.0) * worth
-        ):
+        allowed = MOST_DRIFT * (self.tol or 0.0) * min(1.0, c / ref.c) * ref.certificate.primal
+        if look.since >= MOST_SINCE or w_norm == 0.0 or not w_norm * pair.drift <= allowed:
             return None
         weights, weighted = self._scale()
         doubt = Doubt.of(rows, vectors, look, weights, weighted)
@@ -215,10 +211,12 @@ class Certifier:
 
 
 _Looked = tuple[tuple[np.ndarray, ...], Sums, Look, Doubt | None]
-NOTHING = Look(Known(), Known())  # is known to a run whose certificates read every row
+NOTHING = Look(KnownVectors(), KnownVectors())  # is known to a run whose certificates read every row
 
 
-def _known(base: Known, vectors: Sequence[np.ndarray], products: Sequence[np.ndarray], weights: np.ndarray) -> Known:
+def _known(
+    base: KnownVectors, vectors: Sequence[np.ndarray], products: Sequence[np.ndarray], weights: np.ndarray
+) -> KnownVectors:
     for v, product in zip(vectors, products, strict=True):
         base = base.extended(v, product, weights)
     return base

@@ -30,11 +30,11 @@ from pipeline.maths.binned import bins_for
 from pipeline.maths.certificate import Sums, certify, sums_of
 from pipeline.maths.certified_pair import CertifiedPair, unit_of
 from pipeline.maths.kernel import Rbf, sum_error
-from pipeline.maths.rounding import UNIT, dot_error, inner, nearest
+from pipeline.maths.rounding import SAFE, UNIT, dot_error, inner, nearest
 from pipeline.maths.rules import rule_named
 from pipeline.passes.kernel_sums import KernelPasses
 from pipeline.path.kernel_sides import Sides
-from pipeline.path.point import SAFE, CertifiedPoint
+from pipeline.path.point import CertifiedPoint
 from pipeline.working.state import RowState
 
 LEAST_NORM = 1e-150  # that |w| is bounded by, so that errors which are relative to it are numbers

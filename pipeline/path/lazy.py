@@ -29,7 +29,7 @@ import numpy as np
 
 from pipeline.maths.certificate import Sums, certify, sums_of
 from pipeline.maths.certified_pair import CertifiedPair, unit_of
-from pipeline.maths.rounding import UNIT, nearest
+from pipeline.maths.rounding import SAFE, UNIT, nearest
 from pipeline.path.kernel_certify import (
     Doubted,
     KernelCertifier,
@@ -44,7 +44,6 @@ from pipeline.path.kernel_certify import (
     terms_of,
 )
 from pipeline.path.kernel_sides import Sides
-from pipeline.path.point import SAFE
 
 WORTH_IT = 0.5  # of the rows: with more of them awake, all are woken, and known from then on
 

@@ -17,10 +17,9 @@ from pipeline.maths.certificate import Certificate
 from pipeline.maths.certified_pair import CertifiedPair
 from pipeline.maths.eps_grid import Reach
 from pipeline.maths.region import Region
+from pipeline.maths.rounding import SAFE
 from pipeline.maths.rules import rule_named
 from pipeline.working.state import RowState
-
-SAFE = 1 + 1e-12  # more than the rounding of norms and of a few operations
 
 
 @dataclass(frozen=True)

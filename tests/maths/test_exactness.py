@@ -48,8 +48,8 @@ def nearer(found):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_it_finds_rows_that_are_known_too_well(monkeypatch):
     """A third of what they may be off; and nothing of what is lost by a sum over many rows."""
-    usual = estimate.Known.estimate
-    monkeypatch.setattr(estimate.Known, "estimate", lambda *about: nearer(usual(*about)))
+    usual = estimate.KnownVectors.estimate
+    monkeypatch.setattr(estimate.KnownVectors, "estimate", lambda *about: nearer(usual(*about)))
     judge = Judge()
     for number in range(60):
         asleep(1, number, judge)

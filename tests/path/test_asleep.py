@@ -10,7 +10,7 @@ import pytest
 import pipeline
 from pipeline.budget import KNOWN_VECTORS, project
 from pipeline.cli import main
-from pipeline.maths.estimate import Known, feature_weights, norms_of
+from pipeline.maths.estimate import KnownVectors, feature_weights, norms_of
 from tests.worlds import check_certificate, check_counts, check_optimum, check_verdicts, plain_world, write_shards
 
 SETTINGS = {"epsilon": 0.01, "c_max": 3.0, "tol": 1e-4}
@@ -104,7 +104,7 @@ def test_estimates_bound_what_they_estimate():
         z = rng.standard_normal((30, 6)) * 10.0 ** rng.uniform(-3, 3, 6)
         vectors = rng.standard_normal((3, 6)) * 10.0 ** rng.uniform(-3, 3)
         v = rng.standard_normal(3) @ vectors + 0.01 * rng.standard_normal(6)
-        weights, known = feature_weights((z**2).sum(axis=0), 30), Known()
+        weights, known = feature_weights((z**2).sum(axis=0), 30), KnownVectors()
         for each in vectors:
             known = known.extended(each, z @ each, weights)
         found = known.estimate(v, known.dots(v), weights, 3)
