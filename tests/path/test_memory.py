@@ -117,7 +117,7 @@ def test_room_for_free_rows_is_within_the_budget(tmp_path):
 
 @pytest.mark.parametrize("n", [4000, 9000, 32_561, 43_500])
 def test_columns_never_take_the_room_of_free_rows(n):
-    """Whatever the budget, half of the room may be the Gram matrix's, up to all rows or as many as are ever asked for."""
+    """Half of the room may be the Gram matrix's, up to that of all rows, or of as many as are ever asked for."""
     for budget in (10**9, 5 * 10**9, 12 * 10**9, 40 * 10**9):
         found = project_kernel(n, 123, n, budget, 1, True)
         gram = GRAM_COPIES * 8 * found.free_rows**2
