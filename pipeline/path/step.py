@@ -28,7 +28,7 @@ from pipeline.working.lead import Lead
 
 # For ever; rounds without progress, of which blocks swept in turn need some. Both times the rounds that a sweep takes.
 MOST_ROUNDS, STALLED_ROUNDS = 1000, 8
-# Of tol, over the working set; the rest is for rows outside. Beside those of 0.5 dcd's visits on paths and grids of nine
+# Of tol, over the working set; the rest is for rows outside. Beside 0.5 dcd's visits on paths and grids of nine
 # data sets are 0.52 to 1.20 times as many, 0.88 in the mean, passes 1.02 times; 0.65 and 0.85 do hardly worse:
 SHARE_FOR_SOLVER = 0.75
 TINY_BAND = 1e-5  # of the radius
