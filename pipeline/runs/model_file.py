@@ -134,7 +134,7 @@ def _write(archive: zipfile.ZipFile, name: str, count: int, pieces: Iterable[byt
             entry.write(piece)
 
 
-@lru_cache(1000)  # a path's models have mostly the same lengths, and headers take a third of making a small model
+@lru_cache(1000)  # lengths recur along a path, and headers are a fifth of making a small model (51 microseconds)
 def _start(name: str, count: int) -> bytes:
     """Return what the npy file of an array of so many numbers begins with: to the byte what NumPy writes."""
     text = _described(name, count)
