@@ -51,9 +51,13 @@ class Start:
     def lead(self) -> Lead | None:
         """Return where alphas lead from the two points."""
         point, before = self.point, self.before
-        if before is None or before.c == point.c:
-            return None
-        return Lead(point.c, point.pair.alpha, before.c, before.alpha)
+        return None if before is None else Lead(point.c, point.pair.alpha, before.c, before.alpha)
+
+    def earlier(self, point: Point) -> Earlier | None:
+        """Return this start as what came before ``point``: only a step's models are there when a run goes on."""
+        ref = self.point
+        margins = ref.margins if point.before is None else point.before
+        return Earlier(ref.c, ref.pair.alpha, margins) if self.follows else None
 
 
 @dataclass(frozen=True)
@@ -109,8 +113,7 @@ class Stepper:
                     found_by, seconds = solvers.most_common(1)[0][0], clock.seconds()
                     error = self._surprise(point, expected)
                     facts = replace(facts, solver=found_by, seconds=seconds, theta=outlook.theta, error=error)
-                    margins = ref.margins if point.before is None else point.before
-                    return Step(point, Earlier(ref.c, ref.pair.alpha, margins), facts)
+                    return Step(point, start.earlier(point), facts)
                 tol *= 0.3
             report(facts)
             sweep = self._sweep()
