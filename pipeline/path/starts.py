@@ -2,7 +2,8 @@
 
 A step starts from the step before it, or from a reference (a step of another run, trained on these data or on others)
 whose C is nearer. Both kinds teach the next step of their kind how far margins move. All of that is read off
-steps.jsonl, so that a run that was interrupted goes on as if it had not been.
+steps.jsonl, so that a run that was interrupted goes on as if it had not been. A reference is carried over and certified
+once, however many C it is the nearest to.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 
 from pipeline.events import Listener, Note
 from pipeline.maths.working_set import Outlook
-from pipeline.path.space import Space, follows
+from pipeline.path.space import Point, Space, follows
 from pipeline.path.step import Start, Step
 from pipeline.runs.contract import StepWriter
 from pipeline.runs.directory import StepView
@@ -24,14 +25,29 @@ class Starts:
 
     def __init__(self, space: Space, writer: StepWriter, spec: PathSpec, references: Sequence[StepView]) -> None:
         self.space, self.writer, self.spec, self.references = space, writer, spec, references
+        self._kept: tuple[StepView, Point] | None = None
 
     def at(self, c: float, last: Step | None) -> Start | None:
         """Return where to start for C, the last step or a reference, certified; None if there is neither."""
-        near = min(self.references, key=lambda each: _distance(each.c, c), default=None)
+        near = self._nearest(c)
         if near is not None and (last is None or _distance(near.c, c) < _distance(last.point.c, c)):
-            point = self.space.certify(float(near.c), self.space.carried(near, self.spec))
-            return Start(point, None, self._outlook_from(near))
+            return Start(self._certified(near, c), None, self._outlook_from(near), carried=True)
         return None if last is None else Start(last.point, last.before, self._outlook(), follows=True)
+
+    def _nearest(self, c: float) -> StepView | None:
+        return min(self.references, key=lambda each: _distance(each.c, c), default=None)
+
+    def _certified(self, near: StepView, c: float) -> Point:
+        """Return a reference's point on these rows; it is kept if a later C of the grid may start there, too."""
+        kept, self._kept = self._kept, None
+        if kept is not None and kept[0] is near:
+            point = kept[1]
+        else:
+            del kept  # its arrays, before others are made
+            point = self.space.certify(float(near.c), self.space.carried(near, self.spec))
+        if any(self._nearest(later) is near for later in self.spec.grid or () if later > c):
+            self._kept = near, point
+        return point
 
     def resumed(self, listen: Listener) -> Step:
         """Return the last finished step, from the models and few passes."""

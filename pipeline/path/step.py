@@ -37,13 +37,14 @@ BLAMED = 0.05  # of the gap: what float64 itself is the cause of, to be named as
 class Start:
     """Where a step starts: a point, the margins of the point before it if there was one, and what may be expected.
 
-    ``follows``: the point is that of the step before.
+    ``follows``: the point is that of the step before; ``carried``: it is that of a model of another run.
     """
 
     point: Point
     before: np.ndarray | None = None
     outlook: Outlook = field(default_factory=Outlook)
     follows: bool = False
+    carried: bool = False
 
 
 @dataclass(frozen=True)
