@@ -3,7 +3,8 @@
 A step starts from the step before it, or from a reference (a step of another run, trained on these data or on others)
 whose C is nearer. Both kinds teach the next step of their kind how far margins move. All of that is read off
 steps.jsonl, so that a run that was interrupted goes on as if it had not been. A reference is carried over and certified
-once, however many C it is the nearest to.
+once, however many C it is the nearest to. What new rows, and rows that went, did to the margins at a reference's own C
+is what they are expected to do at the next one (nights on url-like: one round a step where there were two).
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from pipeline.events import Listener, Note
 from pipeline.maths.working_set import Outlook
 from pipeline.path.space import Point, Space, follows
 from pipeline.path.step import Start, Step
 from pipeline.runs.contract import StepWriter
 from pipeline.runs.directory import StepView
+from pipeline.runs.records import StepRecord
 from pipeline.spec import PathSpec
 
 
@@ -31,8 +35,9 @@ class Starts:
         """Return where to start for C, the last step or a reference, certified; None if there is neither."""
         near = self._nearest(c)
         if near is not None and (last is None or _distance(near.c, c) < _distance(last.point.c, c)):
-            return Start(self._certified(near, c), None, self._outlook_from(near), carried=True)
-        return None if last is None else Start(last.point, last.before, self._outlook(), follows=True)
+            moved = _moved(last) if last is not None and _at_its_own_c(last.facts) else None
+            return Start(self._certified(near, c), moved, self._outlook_from(near), carried=True)
+        return None if last is None else Start(last.point, _moved(last), self._outlook(), follows=True)
 
     def _nearest(self, c: float) -> StepView | None:
         return min(self.references, key=lambda each: _distance(each.c, c), default=None)
@@ -53,7 +58,10 @@ class Starts:
         """Return the last finished step, from the models and few passes."""
         facts = self.writer.steps[-1]
         listen(Note(f"continuing after step {facts.step} (C = {facts.c:.6g})"))
-        return Step(*self.space.resumed(self.writer.steps, self.writer.model), facts)
+        reference = None if facts.reference is None else self._nearest(facts.c_ref)
+        carried = None if reference is None else self._certified(reference, facts.c).margins
+        point, before = self.space.resumed(self.writer.steps, self.writer.model)
+        return Step(point, before if carried is None else carried, facts)
 
     def _outlook(self) -> Outlook:
         """Return what the last step has taught for a step from there."""
@@ -75,6 +83,16 @@ class Starts:
     def _came_from_the_step_before(self) -> bool:
         """Whether the last step started from the one before it."""
         return follows(self.writer.steps, len(self.writer.steps) - 1)
+
+
+def _at_its_own_c(facts: StepRecord) -> bool:
+    """Tell whether a step started from a reference of the same C: only the rows are others."""
+    return facts.reference is not None and facts.c_ref == facts.c
+
+
+def _moved(last: Step) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the margins before the last step, and after it."""
+    return None if last.before is None else (last.before, last.point.margins)
 
 
 def _distance(c: float, other: float) -> float:

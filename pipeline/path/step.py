@@ -35,13 +35,15 @@ BLAMED = 0.05  # of the gap: what float64 itself is the cause of, to be named as
 
 @dataclass(frozen=True)
 class Start:
-    """Where a step starts: a point, the margins of the point before it if there was one, and what may be expected.
+    """Where a step starts: a point, how margins moved last (from where, to where) if that is known, what to expect.
 
-    ``follows``: the point is that of the step before; ``carried``: it is that of a model of another run.
+    ``follows``: the point is that of the step before, and margins moved to its own; ``carried``: it is that of a model
+    of another run, and what moved the margins of such a model at the C before, new rows and rows that went, is expected
+    to move these as far.
     """
 
     point: Point
-    before: np.ndarray | None = None
+    moved: tuple[np.ndarray, np.ndarray] | None = None
     outlook: Outlook = field(default_factory=Outlook)
     follows: bool = False
     carried: bool = False
@@ -165,12 +167,12 @@ class Stepper:
 
     def _expected(self, start: Start, c: float) -> np.ndarray:
         """Return where the margins are expected at C."""
-        f, stretch = start.point.margins, start.outlook.stretch(start.point.c, c)
-        if stretch == 0.0 or start.before is None:
+        f, stretch = start.point.margins, 1.0 if start.carried else start.outlook.stretch(start.point.c, c)
+        if stretch == 0.0 or start.moved is None:
             return f
-        expected = self.state.empty()
+        expected, (before, now) = self.state.empty(), start.moved
         for part in self.state.chunks():
-            expect(f[part], start.before[part], stretch, expected[part])
+            expect(f[part], now[part], before[part], stretch, expected[part])
         return expected
 
     def _surprise(self, point: Point, expected: np.ndarray) -> float | None:
