@@ -16,11 +16,10 @@ import numpy as np
 
 from pipeline.events import Listener, Note
 from pipeline.maths.working_set import Outlook
-from pipeline.path.space import Point, Space, follows
+from pipeline.path.space import Earlier, Point, Space, follows
 from pipeline.path.step import Start, Step
 from pipeline.runs.contract import StepWriter
 from pipeline.runs.directory import StepView
-from pipeline.runs.records import StepRecord
 from pipeline.spec import PathSpec
 
 
@@ -35,9 +34,9 @@ class Starts:
         """Return where to start for C, the last step or a reference, certified; None if there is neither."""
         near = self._nearest(c)
         if near is not None and (last is None or _distance(near.c, c) < _distance(last.point.c, c)):
-            moved = _moved(last) if last is not None and _at_its_own_c(last.facts) else None
-            return Start(self._certified(near, c), moved, self._outlook_from(near), carried=True)
-        return None if last is None else Start(last.point, _moved(last), self._outlook(), follows=True)
+            moved = None if last is None else _moved(last)
+            return Start(self._certified(near, c), None, self._outlook_from(near), carried=True, moved=moved)
+        return None if last is None else Start(last.point, last.before, self._outlook(), follows=True)
 
     def _nearest(self, c: float) -> StepView | None:
         return min(self.references, key=lambda each: _distance(each.c, c), default=None)
@@ -59,9 +58,11 @@ class Starts:
         facts = self.writer.steps[-1]
         listen(Note(f"continuing after step {facts.step} (C = {facts.c:.6g})"))
         reference = None if facts.reference is None else self._nearest(facts.c_ref)
-        carried = None if reference is None else self._certified(reference, facts.c).margins
+        carried = None if reference is None else self._certified(reference, facts.c)
         point, before = self.space.resumed(self.writer.steps, self.writer.model)
-        return Step(point, before if carried is None else carried, facts)
+        if carried is not None:
+            before = Earlier(carried.c, carried.pair.alpha, carried.margins)
+        return Step(point, before, facts)
 
     def _outlook(self) -> Outlook:
         """Return what the last step has taught for a step from there."""
@@ -85,14 +86,11 @@ class Starts:
         return follows(self.writer.steps, len(self.writer.steps) - 1)
 
 
-def _at_its_own_c(facts: StepRecord) -> bool:
-    """Tell whether a step started from a reference of the same C: only the rows are others."""
-    return facts.reference is not None and facts.c_ref == facts.c
-
-
 def _moved(last: Step) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the margins before the last step, and after it."""
-    return None if last.before is None else (last.before, last.point.margins)
+    """Return the margins before and after a step that started from a reference of its own C: only rows are others."""
+    if last.before is None or last.facts.reference is None or last.facts.c_ref != last.facts.c:
+        return None
+    return last.before.margins, last.point.margins
 
 
 def _distance(c: float, other: float) -> float:
