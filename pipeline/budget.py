@@ -17,7 +17,7 @@ The working set depends on the budget and the data alone: on other workers, or m
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.errors import BudgetError
@@ -31,6 +31,8 @@ ROW_BYTES = 120  # facts 23, two points with their pairs 64, alpha and margins b
 # and where certificates read less than all rows (``path.asleep``):
 KNOWN_VECTORS = 8  # the base's w, w_alpha, signs and w before, D and its inverse, what is left of an estimated vector
 KNOWN_ROW_BYTES = 44  # |z_i/D| 8, the base's products 32, or 24 without w_alpha, masks 4
+# and where steps may start from models of other runs: beside the last point and the new one, such a one and one kept
+CARRIED_VECTORS, CARRIED_ROW_BYTES, CARRIED_KERNEL_ROW_BYTES = 6, 64, 150
 MASKS = 4  # of them in memory at once while the others are in scratch files: bytes, one a row
 COPIES = 2.5  # the rows, those that they are exchanged for, and half as much for what dcd adds
 COPIES_NEWTON = 5.0  # the rows, and newton's copies: scaled, by column, multiplied, in float64 whatever they are in
@@ -99,13 +101,17 @@ def project(
     processes: int = 0,
     in_process: bool = True,
     reads_less: bool = False,
+    carried: bool = False,
 ) -> Projection:
     """Divide a budget, or say with both numbers that the job cannot fit.
 
     ``processes`` are worker processes that count (those of a cluster do not); ``in_process`` False means that results
-    travel. ``reads_less`` is granted if there is room.
+    travel. ``reads_less`` is granted if there is room. ``carried``: steps may start from models of other runs.
     """
-    found = _divided(n_rows, n_features, budget, 0, 0)
+    vectors, row_bytes = VECTORS, ROW_BYTES
+    if carried:
+        vectors, row_bytes = vectors + CARRIED_VECTORS, row_bytes + CARRIED_ROW_BYTES
+    found = _divided(n_rows, n_features, budget, vectors, row_bytes)
     working = WORKER * processes + (BATCH if in_process else BATCH_FROM_AFAR) * workers
     rest = max(working / SHARE_FOR_WORKERS, LEAST_WORKING_SET / (1 - SHARE_FOR_WORKERS))
     least = found.base + found.vectors + found.row_arrays + int(rest)
@@ -115,15 +121,15 @@ def project(
             f"{n_rows:,} rows and {n_features:,} features need at least {least / 1e6:,.0f} MB{whom}, "
             f"but the budget is {budget / 1e6:,.0f} MB; raise --memory{' or use threads' if processes else ''}"
         )
-    more = _divided(n_rows, n_features, budget, KNOWN_VECTORS, KNOWN_ROW_BYTES)
+    more = _divided(n_rows, n_features, budget, vectors + KNOWN_VECTORS, row_bytes + KNOWN_ROW_BYTES)
+    more = replace(more, reads_less=True)
     return more if reads_less and found.room - more.room <= SHARE_FOR_KNOWN * (budget - least) else found
 
 
-def _divided(n_rows: int, n_features: int, budget: int, more_vectors: int, more_row_bytes: int) -> Projection:
-    row_bytes = ROW_BYTES + more_row_bytes
+def _divided(n_rows: int, n_features: int, budget: int, vectors: int, row_bytes: int) -> Projection:
     scratch = row_bytes * n_rows > SHARE_FOR_ROW_ARRAYS * budget
-    rows, vectors = (MASKS if scratch else row_bytes) * n_rows, (VECTORS + more_vectors) * 8 * n_features
-    return Projection(budget, BASE, vectors, rows, scratch, reads_less=more_vectors > 0)
+    rows = (MASKS if scratch else row_bytes) * n_rows
+    return Projection(budget, BASE, vectors * 8 * n_features, rows, scratch)
 
 
 @dataclass(frozen=True)
@@ -145,14 +151,21 @@ Budget = Projection | KernelProjection
 
 
 def project_kernel(
-    n_rows: int, n_features: int, rows_a_shard: int, budget: int, workers: int, in_process: bool
+    n_rows: int,
+    n_features: int,
+    rows_a_shard: int,
+    budget: int,
+    workers: int,
+    in_process: bool,
+    carried: bool = False,
 ) -> KernelProjection:
     """Divide a budget, or say with both numbers that the job cannot fit; ``rows_a_shard`` is that of the largest.
 
     As for linear runs, the working set and the columns do not depend on the workers.
     """
-    scratch = KERNEL_ROW_BYTES * n_rows > SHARE_FOR_ROW_ARRAYS * budget
-    rows = (KERNEL_MASKS if scratch else KERNEL_ROW_BYTES) * n_rows
+    row_bytes = KERNEL_ROW_BYTES + (CARRIED_KERNEL_ROW_BYTES if carried else 0)
+    scratch = row_bytes * n_rows > SHARE_FOR_ROW_ARRAYS * budget
+    rows = (KERNEL_MASKS if scratch else row_bytes) * n_rows
     fixed = BASE + rows + 8 * n_features + GATHERED
     passing = (PASSING + PASSING_ROW_BYTES * rows_a_shard + 4 * n_features) * (workers if in_process else 1)
     gram = GRAM_COPIES * 8 * LEAST_WORKING_ROWS**2

@@ -8,7 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.budget import BASE, BATCH, LEAST_WORKING_SET, MASKS, ROW_BYTES, SHARE_FOR_WORKERS, VECTORS, project
+from pipeline.budget import (
+    BASE,
+    BATCH,
+    CARRIED_ROW_BYTES,
+    CARRIED_VECTORS,
+    LEAST_WORKING_SET,
+    MASKS,
+    ROW_BYTES,
+    SHARE_FOR_WORKERS,
+    VECTORS,
+    project,
+)
 from pipeline.errors import BudgetError, SpecError
 from pipeline.spec import PathSpec
 
@@ -87,3 +98,11 @@ def test_what_cannot_fit_is_refused_with_both_numbers():
     assert project(1000, 30_000_000, least).room >= LEAST_WORKING_SET
     with pytest.raises(BudgetError):
         project(1000, 30_000_000, least - 1)
+
+
+def test_models_of_other_runs_have_their_place_in_the_budget() -> None:
+    """Four points by row and feature were there at a time, two of them were counted."""
+    plain, carried = (project(100_000, 50_000, 2 * 10**9, carried=each) for each in (False, True))
+    assert carried.vectors - plain.vectors == CARRIED_VECTORS * 8 * 50_000
+    assert carried.row_arrays - plain.row_arrays == CARRIED_ROW_BYTES * 100_000
+    assert carried.room < plain.room

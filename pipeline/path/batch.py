@@ -80,13 +80,14 @@ def division(engine: Engine, problems: Sequence[Problem]) -> tuple[int, int]:
     Runs that have to agree on their next C (``agreement``) are all trained at a time, or cannot be.
     """
     data, spec, most = problems[0].data, problems[0].spec, len(problems)
-    projected(engine, data, spec)
+    carried = bool(problems[0].references)
+    projected(engine, data, spec, carried=carried)
     agreeing = most > 1 and (spec.grid is None or spec.patience > 0)
     rows = entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows
     for count in range(most if agreeing else min(most, AT_A_TIME), 1, -1):
         memory = BASE + (spec.memory - BASE) // count - 8 * BESIDE * data.n_features
         try:
-            found = projected(engine, data, spec, memory)
+            found = projected(engine, data, spec, memory, carried)
         except BudgetError as error:
             if agreeing:
                 raise BudgetError(f"{most} problems have to be trained at a time, and of each {error}") from error

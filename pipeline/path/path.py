@@ -68,7 +68,7 @@ def run_path(
     first one, without references, from C_min. ``memory`` is this run's part of ``spec.memory`` if others run beside it.
     A run that is ``inner`` is part of another (a fold), which knows the rows that were trained on: it keeps no sketch.
     """
-    projection = projected(engine, data, spec, memory)
+    projection = projected(engine, data, spec, memory, carried=bool(references))
     about = _about(data, validation, references)
     data.expect_two_classes("a path")
     if validation is not None:
@@ -94,7 +94,7 @@ def begin_path(
     references: Sequence[StepView],
 ) -> RunHeader:
     """Begin a run, or see that one may go on, and find C_min if the grid needs it; return what run.json says then."""
-    projection = projected(engine, data, spec)
+    projection = projected(engine, data, spec, carried=bool(references))
     with writing(out, spec, _about(data, validation, references), versions()) as writer:
         if spec.grid_in_c_min and writer.header.class_weights is None:
             with one_thread():

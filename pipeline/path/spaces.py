@@ -13,10 +13,11 @@ from pipeline.working.held import ROW_BYTES, entry_bytes
 from pipeline.working.state import RowState
 
 
-def projected(engine: Engine, data: Dataset, spec: PathSpec, part: int | None = None) -> Budget:
+def projected(engine: Engine, data: Dataset, spec: PathSpec, part: int | None = None, carried: bool = False) -> Budget:
     """Divide the memory of a run, or say that it is too small.
 
     A run that has ``part`` of it, others running beside it, has no workers of its own: they are all the runs'.
+    ``carried``: its steps may start from models of other runs.
     """
     where, memory = engine.backend, part or spec.memory
     if spec.kernel != "linear":
@@ -24,13 +25,13 @@ def projected(engine: Engine, data: Dataset, spec: PathSpec, part: int | None = 
             raise SpecError("a kernel's problem is solved where the command runs; leave --solve-on worker out")
         largest = max(shard.n_rows for shard in data.shards)
         beside = where.in_process or where.name == "processes"  # a cluster's workers have memory of their own
-        return project_kernel(data.n_rows, data.n_features, largest, memory, where.workers, beside)
+        return project_kernel(data.n_rows, data.n_features, largest, memory, where.workers, beside, carried)
     if part is None:
         processes = where.workers if where.name == "processes" else 0
         size = data.n_rows, data.n_features, memory, where.workers, processes, where.in_process
-        projection = project(*size, reads_less=spec.reads_less)
+        projection = project(*size, reads_less=spec.reads_less, carried=carried)
     else:
-        projection = project(data.n_rows, data.n_features, memory, reads_less=spec.reads_less)
+        projection = project(data.n_rows, data.n_features, memory, reads_less=spec.reads_less, carried=carried)
     if engine.pinned is not None:
         engine.pinned.reserve(projection.on_worker(entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows))
     return projection

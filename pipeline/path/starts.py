@@ -36,10 +36,7 @@ class Starts:
         if near is not None and (last is None or _distance(near.c, c) < _distance(last.point.c, c)):
             moved = None if last is None else _moved(last)
             return Start(self._certified(near, c), None, self._outlook_from(near), carried=True, moved=moved)
-        if last is None:
-            return None
-        known = self._came_from_the_step_before() or last.facts.reference is not None  # also to a run that goes on
-        return Start(last.point, last.before if known else None, self._outlook(), follows=True)
+        return None if last is None else Start(last.point, last.before, self._outlook(), follows=True)
 
     def _nearest(self, c: float) -> StepView | None:
         return min(self.references, key=lambda each: _distance(each.c, c), default=None)

@@ -64,13 +64,16 @@ class Start:
     def lead(self) -> Lead | None:
         """Return where alphas lead from the two points."""
         point, before = self.point, self.before
-        return None if before is None else Lead(point.c, point.pair.alpha, before.c, before.alpha)
+        if before is None or before.c == point.c:
+            return None
+        return Lead(point.c, point.pair.alpha, before.c, before.alpha)
 
     def earlier(self, point: Point) -> Earlier | None:
-        """Return this start as what came before ``point``: only a step's models are there when a run goes on."""
+        """Return this start as what came before ``point``; None if it is not there any more when a run goes on."""
+        if not (self.follows or self.carried):
+            return None
         ref = self.point
-        margins = ref.margins if point.before is None else point.before
-        return Earlier(ref.c, ref.pair.alpha, margins) if self.follows else None
+        return Earlier(ref.c, ref.pair.alpha, ref.margins if point.before is None else point.before)
 
 
 @dataclass(frozen=True)
