@@ -211,7 +211,8 @@ class PathRun:
         self.agreement.again(self.writer.steps)
         while (c := self.agreement.next(self._next(last), self.writer.steps)) is not None:
             last = self._step(c, last)
-            facts = replace(last.facts, scores=self.judge.scores(last.point))
+            scores = self.judge.scores(last.point)
+            facts = last.facts if scores is None else replace(last.facts, scores=scores)
             line = self.space.write(self.writer, facts, last.point)
             self._report(line, done=True)
 

@@ -13,9 +13,12 @@ On up to 1,000 rows the problem without a bias is solved by LIBSVM as well (twic
 ``pipeline.solve.gram.libsvm``), to see that our primal and dual values are on either side of its.
 
 ``--limit`` ends a path after so many seconds, and SVC's C of it, which are taken in such an order that those done by
-then are spread over the path. With it, how far C came is what a path has to show.
+then are spread over the path. With it, how far C came is what a path has to show; ``--alone`` leaves SVC out, which
+takes hours on tens of thousands of rows. As far as an hour goes, then:
 
-python -m tests.bench.kernel [--data DIR] [--sets bcd,dna] [--gammas 0.1,1,10] [--every 10] [--limit SECONDS]
+python -m tests.bench.kernel --sets a9a,magic,shuttle --gammas 1 --limit 3600 --alone
+
+python -m tests.bench.kernel [--data DIR] [--sets bcd,dna] [--gammas 0.1,1,10] [--every 10] [--limit SECONDS] [--alone]
 """
 
 from __future__ import annotations
@@ -91,9 +94,9 @@ def compare(rows: KernelSet, gamma: float, options: argparse.Namespace, out: Pat
     """Have ours and SVC take turns; print what either did."""
     ours, theirs = our_path(rows, gamma, options.limit, out), Theirs()
     cs = [step.c for step in ours.run.steps[1:][:: options.every]]
-    order = [cs[k] for k in spread(len(cs))] if cs else []
+    order = [cs[k] for k in spread(len(cs))] if cs and not options.alone else []
     number, begun = gamma / rows.x.shape[1], time.perf_counter()
-    for turn in range(options.turns):
+    for turn in range(1 if options.alone else options.turns):
         if turn and not ours.stopped:
             ours.took += our_path(rows, gamma, math.inf, out).took
         for c in order[turn :: options.turns]:
@@ -101,7 +104,7 @@ def compare(rows: KernelSet, gamma: float, options: argparse.Namespace, out: Pat
                 theirs.ask(rows, c, number)
     line = Line(rows, gamma, ours, theirs)
     show(line, number)
-    if rows.n <= SMALL:
+    if rows.n <= SMALL and theirs.tight:
         judge(rows, number, [step for step in ours.run.steps if step.c in theirs.tight])
     return line
 
@@ -186,6 +189,7 @@ def main() -> None:
     add_arguments(parser, list(SETS))
     parser.add_argument("--limit", type=float, default=math.inf, metavar="SECONDS", help="a path, and SVC's C of it")
     parser.add_argument("--turns", type=int, default=2, help="how often the path is gone along")
+    parser.add_argument("--alone", action="store_true", help="our paths, once, and no SVC")
     options = parser.parse_args()
     lines = []
     with tempfile.TemporaryDirectory(prefix="kernel-") as scratch:

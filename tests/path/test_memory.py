@@ -9,7 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.budget import BASE, default_budget, project, project_kernel
+from pipeline.budget import (
+    BASE,
+    GRAM_COPIES,
+    MOST_FREE_ROWS,
+    MOST_WORKING_ROWS,
+    default_budget,
+    project,
+    project_kernel,
+)
 from pipeline.data.dataset import open_shards
 from pipeline.data.registry.synthetic import make
 from pipeline.engine.engine import Engine
@@ -87,6 +95,35 @@ def test_a_kernel_stays_within_its_budget(tmp_path):
     assert 8 * n * n > 10 * kept > 80 * n, "some columns are kept, and not nearly all"
     steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
     assert all(step["relative_gap"] <= 1e-2 for step in steps)
+
+
+@pytest.mark.slow
+def test_room_for_free_rows_is_within_the_budget(tmp_path):
+    """More rows are free than a round usually has: their Gram matrix is most of what is used, and counted."""
+    budget, n = 1_300_000_000, 7500
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((n, 6))
+    data = write_shards(tmp_path / "shards", World(x, rng.choice([-1.0, 1.0], n), np.ones(n)), [4000])
+    found = project_kernel(n, 6, 4000, budget, 2, True)
+    assert found.free_rows > found.working_rows == MOST_WORKING_ROWS
+    run = tmp_path / "run"
+    settings = ("--kernel", "rbf", "--gamma", "10/d", "--grid", "1,4", "--tol", "1e-2", "--memory", str(budget))
+    done = watched(*SVMSIEVE, "path", data.path, "--out", str(run), "-q", *settings)
+    assert done.code == 0, done.stderr
+    assert done.peak <= budget
+    steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+    assert max(step["working_set"] for step in steps) == found.free_rows
+
+
+@pytest.mark.parametrize("n", [4000, 9000, 32_561, 43_500])
+def test_columns_never_take_the_room_of_free_rows(n):
+    """Half of the room may be the Gram matrix's, up to that of all rows, or of as many as are ever asked for."""
+    for budget in (10**9, 5 * 10**9, 12 * 10**9, 40 * 10**9):
+        found = project_kernel(n, 123, n, budget, 1, True)
+        gram = GRAM_COPIES * 8 * found.free_rows**2
+        assert found.free_rows in (n, MOST_FREE_ROWS) or gram > 0.99 * found.columns
+        assert gram + found.columns < budget - BASE
+        assert found.working_rows <= found.free_rows <= n
 
 
 def test_a_kernel_s_working_set_does_not_depend_on_the_workers():
