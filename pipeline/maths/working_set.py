@@ -61,10 +61,10 @@ class Outlook:
 
 
 @kernel
-def expect(f, before, stretch, expected):  # type: ignore[no-untyped-def]
-    """Write where margins are expected."""
+def expect(f, now, before, stretch, expected):  # type: ignore[no-untyped-def]
+    """Write where margins are expected that are f, when others went from ``before`` to ``now``."""
     for i in range(f.size):
-        expected[i] = f[i] + stretch * (f[i] - before[i]) if stretch > 0.0 else f[i]
+        expected[i] = f[i] + stretch * (now[i] - before[i]) if stretch > 0.0 else f[i]
 
 
 @kernel

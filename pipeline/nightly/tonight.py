@@ -1,8 +1,8 @@
 """Tonight's model: rows screened with yesterday's, training from there, both judged on the same rows, the certificate.
 
-screen    yesterday's w, and its alpha carried over to today's rows, are feasible today: their ball is valid and
-          settles rows before any training
 train     around yesterday's best C, or the whole path, starting from yesterday's model; the first night as ``tune``
+screen    yesterday's w, and its alpha carried over to today's rows, are feasible today: their ball is valid and
+          settles rows before any training; part of training where that starts from there
 judge     today's best model and yesterday's on the same rows, held out of both trainings; the gates
 verify    the certificate of today's best model, recomputed; of several classes, that of each
 """
@@ -22,7 +22,7 @@ from pipeline.events import Listener
 from pipeline.nightly.job import Job
 from pipeline.nightly.records import PUBLISHED, REFUSED, NightRecord
 from pipeline.nightly.store import Store
-from pipeline.nightly.yesterday import Yesterday, yesterday_of
+from pipeline.nightly.yesterday import Yesterday, found_by, yesterday_of
 from pipeline.path.class_weights import settled_for_two
 from pipeline.path.clock import Clock
 from pipeline.path.curve import coarse_grid
@@ -61,12 +61,9 @@ class Tonight:
             spec = replace(spec, select=usual_score(self.engine, self.data, spec))
         if before is None and not self.job.training.whole_path:
             spec = self._first_spec(spec)
-        yesterday: Yesterday | None = None
-        if before:
-            with self.clock("screen"):
-                yesterday = yesterday_of(self.engine, self.data, before, spec)
         with self.clock("train"):
             run = self._trained(spec, folder, _nearest(old, spec.grid))
+        yesterday = self._yesterday(before, run, spec) if before else None
         self._check_scores(run, spec)
         best = run.best
         scored = dict(best.scores or {})
@@ -90,6 +87,12 @@ class Tonight:
             gates=tuple(verdicts),
             passes=sum(step.passes for step in run.steps),
         )
+
+    def _yesterday(self, before: AnyStep, run: Run | ClassesRun, spec: PathSpec) -> Yesterday:
+        """Return what yesterday's model is worth tonight, which training may have found already."""
+        with self.clock("screen"):
+            found = found_by(self.engine, self.data, before, run)
+            return found or yesterday_of(self.engine, self.data, before, spec)
 
     def _expect_rows(self) -> None:
         """Stop where a class has no row yet, or none any more."""

@@ -1,6 +1,8 @@
 """What yesterday's model is worth on today's rows: how many it settles before training, its gap, its scores.
 
-Of several classes each is screened against the rest; a share is that of all rows in all classes, a gap the largest.
+Training that starts from yesterday's model finds all of it on its way, and its step at the same C says so. Where no
+step does (the whole path is trained), rows are screened for it. Of several classes each is screened against the rest; a
+share is that of all rows in all classes, a gap the largest.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.maths.score import scores
 from pipeline.maths.verdicts import KEEP
-from pipeline.path.class_judge import ClassJudge, split_rows
+from pipeline.path.class_judge import ClassJudge, SplitRows, split_rows
 from pipeline.path.class_weights import settled_for_two, weights_of_classes
 from pipeline.path.train import AnyStep
-from pipeline.runs.classes import ClassesStep
-from pipeline.runs.directory import StepView
+from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.directory import Run, StepView
+from pipeline.runs.records import Scores
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import any_model_of
 from pipeline.spec import PathSpec
@@ -30,8 +33,24 @@ class Yesterday:
     """What yesterday's model is worth on today's data: rows it settles at its C, and its scores."""
 
     settled: float
-    relative_gap: float
+    relative_gap: float | None
     scores: Mapping[str, float | None] | None
+
+
+def found_by(engine: Engine, data: Dataset, before: AnyStep, run: Run | ClassesRun) -> Yesterday | None:
+    """Return what tonight's run has found of yesterday's model; None if no step at its C started from it."""
+    step: AnyStep | None = next((each for each in run.steps if each.c == before.c), None)
+    parts = () if step is None else step.parts if isinstance(step, ClassesStep) else (step,)
+    said = [part.reference for part in parts if part.reference is not None and part.c_ref == before.c]
+    if not said or len(said) < len(parts):
+        return None
+    settled = float(np.mean([1 - part.survivors / max(1, part.n_rows) for part in parts]))
+    gaps = [each["relative_gap"] for each in said]
+    scored = said[0]["scores"]
+    if isinstance(before, ClassesStep):
+        split = split_rows(engine, data, run.spec)
+        scored = _scored(engine, data, before, run.spec, split, weights_of_classes(data, run.spec, split.trained))
+    return Yesterday(settled, None if None in gaps else max(gaps), scored)
 
 
 def yesterday_of(engine: Engine, data: Dataset, before: AnyStep, spec: PathSpec) -> Yesterday:
@@ -54,10 +73,20 @@ def _of_classes(engine: Engine, data: Dataset, before: ClassesStep, spec: PathSp
         found = _screened(engine, data.against_rest(k, weights), part, replace(spec, class_weight=None))
         settled.append(_settled(found))
         gaps.append(found.point.certificate.relative_gap)
+    return Yesterday(float(np.mean(settled)), max(gaps), _scored(engine, data, before, spec, split, weights))
+
+
+def _scored(
+    engine: Engine,
+    data: Dataset,
+    before: ClassesStep,
+    spec: PathSpec,
+    split: SplitRows,
+    weights: tuple[float, ...] | None,
+) -> Scores | None:
     model = any_model_of(before)
     assert isinstance(model, ClassesModel)
-    scored = ClassJudge(engine, data, split, None, weights).scores(model, spec.select)
-    return Yesterday(float(np.mean(settled)), max(gaps), scored)
+    return ClassJudge(engine, data, split, None, weights).scores(model, spec.select)
 
 
 def _screened(engine: Engine, data: Dataset, before: StepView, spec: PathSpec) -> Screening:

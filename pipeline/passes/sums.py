@@ -32,6 +32,8 @@ def cost_sum(engine: Engine, data: Dataset) -> np.ndarray:
 def _shard_row_sum(shard: Shard, coefficients: np.ndarray) -> SparseVector:
     rows = shard.load()
     mine = coefficients[shard.first_row : shard.first_row + shard.n_rows]
+    if rows.n_features <= rows.indices.size:  # no more to write than there is to read
+        return csr.dense_sum(rows.indptr, rows.indices, rows.values, mine * rows.labels, rows.n_features)
     if np.count_nonzero(mine) == mine.size:
         return csr.weighted_sum(rows.indptr, rows.indices, rows.values, mine * rows.labels, rows.n_features)
     chosen = np.flatnonzero(mine)

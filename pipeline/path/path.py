@@ -41,7 +41,7 @@ from pipeline.runs.contract import StepWriter
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import Run, StepView, open_path
 from pipeline.runs.memory import MemoryPlace, Place
-from pipeline.runs.records import RunHeader, Scores, StepRecord
+from pipeline.runs.records import RunHeader, Scores, StepRecord, Worth
 from pipeline.runs.writer import writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import seen_by
@@ -183,7 +183,8 @@ class PathRun:
         self.starts = Starts(self.space, self.writer, spec, self.references)
         self.judge = Judge(self.space, self.validation, spec.select)
         self.agreement = Agreement(self.engine, spec)
-        anywhere = self.space.starts_anywhere and spec.grid is not None and not spec.grid_in_c_min
+        elsewhere = self.space.starts_anywhere or bool(self.references)
+        anywhere = elsewhere and spec.grid is not None and not spec.grid_in_c_min
         if self.writer.header.class_weights is None:  # nor is C_min known: both are written at once
             found = math.inf if anywhere else self.space.c_min()
             record = None if trained is None else self.writer.keep(trained)
@@ -220,12 +221,20 @@ class PathRun:
         """Take the step to C."""
         if c > self.c_min:
             start = self.starts.at(c, last) or Start(self.space.start(c, self.c_min))
-            return self.stepper.step(start, c, self._enough, self._report)
+            worth = self._worth(start.point) if start.carried else None
+            step = self.stepper.step(start, c, self._enough, self._report)
+            return replace(step, facts=replace(step.facts, reference=worth))
         step = self.stepper.closed_form(c)
         if step.point.certificate.relative_gap <= self.spec.tol and self._enough(step.point):
             return step
         # rows that nearly cancel: rounding hides where C_min is
         return self.stepper.step(Start(step.point), c, self._enough, self._report)
+
+    def _worth(self, point: Point) -> Worth:
+        """Return what a model of another run is worth here: its gap, its scores on rows that are left out anyway."""
+        gap = point.certificate.relative_gap
+        scores = self.judge.scores(point) if self.validation is None else None
+        return {"relative_gap": gap if math.isfinite(gap) else None, "scores": scores}
 
     def _next(self, last: Step | None) -> float | None:
         """Return the C after the last finished step, None at the end."""

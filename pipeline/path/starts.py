@@ -2,7 +2,9 @@
 
 A step starts from the step before it, or from a reference (a step of another run, trained on these data or on others)
 whose C is nearer. Both kinds teach the next step of their kind how far margins move. All of that is read off
-steps.jsonl, so that a run that was interrupted goes on as if it had not been.
+steps.jsonl, so that a run that was interrupted goes on as if it had not been. A reference is carried over and certified
+once, however many C it is the nearest to. What new rows, and rows that went, did to the margins at a reference's own C
+is what they are expected to do at the next one (nights on url-like: one round a step where there were two).
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from pipeline.events import Listener, Note
 from pipeline.maths.working_set import Outlook
-from pipeline.path.space import Space, follows
+from pipeline.path.space import Earlier, Point, Space, follows
 from pipeline.path.step import Start, Step
 from pipeline.runs.contract import StepWriter
 from pipeline.runs.directory import StepView
@@ -24,20 +28,44 @@ class Starts:
 
     def __init__(self, space: Space, writer: StepWriter, spec: PathSpec, references: Sequence[StepView]) -> None:
         self.space, self.writer, self.spec, self.references = space, writer, spec, references
+        self._kept: tuple[StepView, Point] | None = None
 
     def at(self, c: float, last: Step | None) -> Start | None:
         """Return where to start for C, the last step or a reference, certified; None if there is neither."""
-        near = min(self.references, key=lambda each: _distance(each.c, c), default=None)
+        near = self._nearest(c)
         if near is not None and (last is None or _distance(near.c, c) < _distance(last.point.c, c)):
+            moved = None if last is None else _moved(last)
+            return Start(self._certified(near, c), None, self._outlook_from(near), carried=True, moved=moved)
+        if last is None:
+            return None
+        known = self._came_from_the_step_before() or last.facts.reference is not None  # also to a run that goes on
+        return Start(last.point, last.before if known else None, self._outlook(), follows=True)
+
+    def _nearest(self, c: float) -> StepView | None:
+        return min(self.references, key=lambda each: _distance(each.c, c), default=None)
+
+    def _certified(self, near: StepView, c: float) -> Point:
+        """Return a reference's point on these rows; it is kept if a later C of the grid may start there, too."""
+        kept, self._kept = self._kept, None
+        if kept is not None and kept[0] is near:
+            point = kept[1]
+        else:
+            del kept  # its arrays, before others are made
             point = self.space.certify(float(near.c), self.space.carried(near, self.spec))
-            return Start(point, None, self._outlook_from(near))
-        return None if last is None else Start(last.point, last.before, self._outlook(), follows=True)
+        if any(self._nearest(later) is near for later in self.spec.grid or () if later > c):
+            self._kept = near, point
+        return point
 
     def resumed(self, listen: Listener) -> Step:
         """Return the last finished step, from the models and few passes."""
         facts = self.writer.steps[-1]
         listen(Note(f"continuing after step {facts.step} (C = {facts.c:.6g})"))
-        return Step(*self.space.resumed(self.writer.steps, self.writer.model), facts)
+        reference = None if facts.reference is None else self._nearest(facts.c_ref)
+        carried = None if reference is None else self._certified(reference, facts.c)
+        point, before = self.space.resumed(self.writer.steps, self.writer.model)
+        if carried is not None:
+            before = Earlier(carried.c, carried.pair.alpha, carried.margins)
+        return Step(point, before, facts)
 
     def _outlook(self) -> Outlook:
         """Return what the last step has taught for a step from there."""
@@ -59,6 +87,13 @@ class Starts:
     def _came_from_the_step_before(self) -> bool:
         """Whether the last step started from the one before it."""
         return follows(self.writer.steps, len(self.writer.steps) - 1)
+
+
+def _moved(last: Step) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the margins before and after a step that started from a reference of its own C: only rows are others."""
+    if last.before is None or last.facts.reference is None or last.facts.c_ref != last.facts.c:
+        return None
+    return last.before.margins, last.point.margins
 
 
 def _distance(c: float, other: float) -> float:

@@ -40,20 +40,37 @@ BLAMED = 0.05  # of the gap: what float64 itself is the cause of, to be named as
 class Start:
     """Where a step starts: a point, the one before it if there was one, and what may be expected.
 
-    ``follows``: the point is that of the step before.
+    ``follows``: the point is that of the step before; ``carried``: it is that of a model of another run. Then ``moved``
+    is how the margins of such a model at the C before moved, from where and to where, if that is known.
     """
 
     point: Point
     before: Earlier | None = None
     outlook: Outlook = field(default_factory=Outlook)
     follows: bool = False
+    carried: bool = False
+    moved: tuple[np.ndarray, np.ndarray] | None = None
+
+    def trend(self, c: float) -> tuple[float, np.ndarray, np.ndarray] | None:
+        """Return what margins on the way to C are expected to move by: so many times from these to those.
+
+        New rows, and rows that went, are expected to move margins as far as they did at the C before.
+        """
+        if self.moved is not None:
+            return 1.0, *self.moved
+        stretch = self.outlook.stretch(self.point.c, c)
+        return None if stretch == 0.0 or self.before is None else (stretch, self.before.margins, self.point.margins)
 
     def lead(self) -> Lead | None:
         """Return where alphas lead from the two points."""
         point, before = self.point, self.before
-        if before is None or before.c == point.c:
-            return None
-        return Lead(point.c, point.pair.alpha, before.c, before.alpha)
+        return None if before is None else Lead(point.c, point.pair.alpha, before.c, before.alpha)
+
+    def earlier(self, point: Point) -> Earlier | None:
+        """Return this start as what came before ``point``: only a step's models are there when a run goes on."""
+        ref = self.point
+        margins = ref.margins if point.before is None else point.before
+        return Earlier(ref.c, ref.pair.alpha, margins) if self.follows else None
 
 
 @dataclass(frozen=True)
@@ -109,8 +126,7 @@ class Stepper:
                     found_by, seconds = solvers.most_common(1)[0][0], clock.seconds()
                     error = self._surprise(point, expected)
                     facts = replace(facts, solver=found_by, seconds=seconds, theta=outlook.theta, error=error)
-                    margins = ref.margins if point.before is None else point.before
-                    return Step(point, Earlier(ref.c, ref.pair.alpha, margins), facts)
+                    return Step(point, start.earlier(point), facts)
                 tol *= 0.3
             report(facts)
             sweep = self._sweep()
@@ -175,12 +191,12 @@ class Stepper:
 
     def _expected(self, start: Start, c: float) -> np.ndarray:
         """Return where the margins are expected at C."""
-        f, stretch = start.point.margins, start.outlook.stretch(start.point.c, c)
-        if stretch == 0.0 or start.before is None:
+        f, trend = start.point.margins, start.trend(c)
+        if trend is None:
             return f
-        expected = self.state.empty()
+        expected, (stretch, before, now) = self.state.empty(), trend
         for part in self.state.chunks():
-            expect(f[part], start.before.margins[part], stretch, expected[part])
+            expect(f[part], now[part], before[part], stretch, expected[part])
         return expected
 
     def _surprise(self, point: Point, expected: np.ndarray) -> float | None:

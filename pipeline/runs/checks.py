@@ -113,6 +113,11 @@ def _is_reference(x: Any) -> bool:
     return texts and _is_positive(x.get("c"))
 
 
+def _is_worth(x: Any) -> bool:
+    gap = isinstance(x, dict) and _or_none(_is_number)(x.get("relative_gap"))
+    return gap and _or_none(_are_scores)(x.get("scores"))
+
+
 def _is_sketch(x: Any) -> bool:
     return isinstance(x, dict) and all(name in x and check(x[name]) for name, check in SKETCH.items())
 
@@ -205,6 +210,7 @@ STEP_EXTRAS: dict[str, Check] = {
     **dict.fromkeys(("rounds", "kernel_values"), _or_none(_is_whole)),
     **dict.fromkeys(("model", "chain"), _or_none(_is_text)),
     "rules": _or_none(_are_counts_of_rules),
+    "reference": _or_none(_is_worth),
     "read": _or_none(lambda x: _is_number(x) and 0 <= x <= 1),
 }  # some runs have none of these
 NEEDED = {"header": ("status",), "data": ("path", "fingerprint", "rows", "features", "bias", "labels")}

@@ -55,9 +55,9 @@ class TestOutlook:
 
 def test_expect_goes_on_where_the_last_two_points_lead():
     f, before, expected = np.array([1.0, 2.0]), np.array([0.5, 3.0]), np.empty(2)
-    expect(f, before, 0.5, expected)
+    expect(f, f, before, 0.5, expected)
     np.testing.assert_array_equal(expected, [1.25, 1.5])
-    expect(f, np.full(2, np.nan), 0.0, expected)
+    expect(f, f, np.full(2, np.nan), 0.0, expected)
     np.testing.assert_array_equal(expected, f)
 
 

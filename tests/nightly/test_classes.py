@@ -15,8 +15,10 @@ import pytest
 import pipeline
 from pipeline.data.dataset import open_shards
 from pipeline.errors import JobError
+from pipeline.nightly import tonight
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night
+from pipeline.nightly.yesterday import yesterday_of
 from pipeline.path.class_judge import split_rows
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import open_run
@@ -99,6 +101,20 @@ def test_the_second_night_starts_from_the_first(begun):
     assert night["rows"] == 120
     assert holds(begun)
     assert begun.run(1) == [], "nothing new"
+
+
+def test_yesterdays_models_are_certified_by_training_alone(begun, monkeypatch):
+    before = open_run(begun.store / "current").best
+    begun.arrive(1)
+    with monkeypatch.context() as patch:
+        patch.delattr(tonight, "yesterday_of")
+        line = begun.night(1)
+    with pipeline.Engine("inline") as engine:
+        spec = open_run(begun.store / "current").spec
+        found = yesterday_of(engine, open_shards(begun.store / "shards"), before, spec)
+    assert line["settled"] == pytest.approx(found.settled)
+    assert line["reference_gap"] == pytest.approx(found.relative_gap)
+    assert line["yesterday"] == found.scores
 
 
 def test_yesterdays_scores_are_those_of_its_model_on_the_rows_held_out(begun, tmp_path, capsys):

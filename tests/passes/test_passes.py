@@ -21,7 +21,7 @@ from pipeline.maths import csr
 from pipeline.maths.csr import SparseVector
 from pipeline.passes.gather import gather
 from pipeline.passes.products import margins
-from pipeline.passes.sums import cost_sum
+from pipeline.passes.sums import cost_sum, row_sum
 from pipeline.use.describe import QUANTILES, describe
 from tests.formats import Table, write_parquet_lists
 
@@ -130,6 +130,22 @@ def test_cost_sum(make, inline, threads, drawn):
         found = cost_sum(inline, opened)
         assert_close(found, expected, scale)
         assert cost_sum(threads, opened).tobytes() == found.tobytes()
+
+
+@settings(max_examples=40)
+@given(drawn=inputs(), data=st.data())
+def test_row_sum_has_the_same_bits_by_either_way(make, inline, threads, drawn, data):
+    made = make(*drawn[0], **drawn[1])
+    some = st.one_of(st.just(0.0), st.floats(-1e3, 1e3, allow_subnormal=False))
+    a = np.array(data.draw(st.lists(some, min_size=len(made.y), max_size=len(made.y))))
+    found = row_sum(inline, made.shards, a)
+    assert_close(found, a @ made.z, 20 * np.abs(a) @ np.abs(made.z))
+    assert row_sum(threads, made.shards, a).tobytes() == found.tobytes()
+    for shard in made.shards.shards:
+        rows = shard.load()
+        terms = rows.indptr, rows.indices, rows.values, a[shard.first_row : shard.first_row + shard.n_rows]
+        sums = [way(*terms, rows.n_features).dense() for way in (csr.weighted_sum, csr.dense_sum)]
+        np.testing.assert_array_equal(*sums)
 
 
 @settings(max_examples=40)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,12 +17,14 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import StepProgress
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
-from pipeline.path.reference import same_rows
+from pipeline.path import linear
+from pipeline.path.reference import carried_pair, same_rows
 from pipeline.runs.directory import open_run
 from pipeline.spec import RULES, PathSpec
 from pipeline.use.screen import screen_to, screening
 from pipeline.use.survivors import survivors_to
 from pipeline.verify.trained_rows import trained_rows
+from pipeline.verify.verify import verify
 from tests.tampering import at, change_model, change_step, found
 from tests.trained import command
 from tests.worlds import World, check_run, check_verdicts, plain_world, write_shards
@@ -258,9 +262,10 @@ def test_every_step_starts_from_the_nearest_reference(tmp_path, rule):
 
 
 @pytest.mark.parametrize("steps", range(5))
-def test_steps_from_references_continue_with_the_same_bits(tmp_path, steps):
+@pytest.mark.parametrize("grid", [[*GRID, 2.1, 2.2], [0.6, 0.65, 1.0, 1.9, 2.0]])
+def test_steps_from_references_continue_with_the_same_bits(tmp_path, grid, steps):
     old, _, data = nights(tmp_path, {})
-    settings = {"grid": [*GRID, 2.1, 2.2], "tol": 1e-6, "reference": old.steps, "scheduler": "inline"}
+    settings = {"grid": grid, "tol": 1e-6, "reference": old.steps, "scheduler": "inline"}
     whole = pipeline.fit_path(data, out=tmp_path / "whole", memory="1GB", **settings)
 
     def stop(event):
@@ -272,7 +277,48 @@ def test_steps_from_references_continue_with_the_same_bits(tmp_path, steps):
     run = pipeline.fit_path(data, out=tmp_path / "run", memory="1GB", **settings)
     for one, other in zip(run.steps, whole.steps, strict=True):
         assert one.model.path.read_bytes() == other.model.path.read_bytes()
-        assert (one.theta, one.error, one.c_ref) == (other.theta, other.error, other.c_ref)
+        others = dict.fromkeys(("seconds", "chain", "passes"))  # rows that are held need not be read again
+        lines = [each.to_json() | others for each in (one, other)]
+        assert lines[0] == lines[1]
+
+
+def test_a_reference_is_certified_once(tmp_path, monkeypatch):
+    old, today, data = nights(tmp_path, {})
+    calls = Counter()
+
+    def counted(engine, data, state, step, spec):
+        calls[step.c] += 1
+        return carried_pair(engine, data, state, step, spec)
+
+    monkeypatch.setattr(linear, "carried_pair", counted)
+    grid, settings = [0.5, 0.8, 1.05, 1.3, 2.4], {"tol": 1e-6, "scheduler": "inline"}
+    run = pipeline.fit_path(data, grid=grid, reference=[old.steps[1]], **settings)
+    assert [step.c_ref for step in run.steps] == [1.0, 1.0, 1.0, 1.05, 1.3]
+    assert calls == {1.0: 1}
+    check_run(today, run)
+    calls.clear()
+    run = pipeline.fit_path(data, grid=[0.5, 0.52, 0.9, 2.0], reference=old.steps, **settings)
+    assert [step.c_ref for step in run.steps] == [0.5, 0.5, 1.0, 2.0]
+    assert calls == {0.5: 1, 1.0: 1, 2.0: 1}
+
+
+def test_a_step_says_what_its_reference_is_worth(tmp_path):
+    old, _, data = nights(tmp_path, {"holdout": 0.2})
+    run = pipeline.fit_path(
+        data, grid=[0.1, *GRID, 2.1], tol=1e-6, holdout=0.2, reference=old.steps, scheduler="inline"
+    )
+    assert run.header.c_min is None, "nothing started there"
+    assert run.steps[-1].reference is None, "it started from the step before"
+    labels = np.concatenate([shard.load().labels for shard in data.shards])
+    with pipeline.Engine("inline") as engine:
+        assert all(finding.holds for finding in verify(engine, run.path, data))
+        for before, step in zip(old.steps, run.steps[1:4], strict=True):
+            found = screening(engine, data, before, before.c, spec=run.spec, memory=run.spec.memory)
+            held = found.state.held_out()
+            assert step.reference["relative_gap"] == found.point.certificate.relative_gap
+            expected = np.mean(pipeline.margins(engine, data, before.w)[held] > 0)
+            assert step.reference["scores"]["accuracy"] == pytest.approx(expected)
+            assert 0 < held.size < labels.size
 
 
 @pytest.mark.attack
