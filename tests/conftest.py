@@ -120,6 +120,16 @@ def development_data():
     return DEVELOPMENT_DATA
 
 
+@pytest.fixture(scope="module", autouse=True)
+def warm_processes():
+    """Fork worker processes from one that has everything loaded; a module that is about them has this do nothing."""
+    from tests.warm import WarmContext  # noqa: PLC0415
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.engine.processes._Context", WarmContext)
+        yield
+
+
 # Benchmarks import this file and do without Dask, so what imports it does so when it is called
 
 
