@@ -28,7 +28,7 @@ from pipeline.maths.calibration import Calibration, fit_calibration
 from pipeline.path.class_weights import settled_for_two
 from pipeline.path.curve import AROUND, Curve
 from pipeline.path.folds import check_folds
-from pipeline.path.left_out import LeftOut, left_out_scores, said_of
+from pipeline.path.left_out import LeftOutScores, left_out_scores, said_of
 from pipeline.path.search import Search, train_any
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.classes_writer import rewritten_classes
@@ -128,7 +128,7 @@ def calibrated(
 
 
 def _fitted(
-    data: Dataset, left_out: LeftOut, c: float, kind: str | None
+    data: Dataset, left_out: LeftOutScores, c: float, kind: str | None
 ) -> Calibration | tuple[Calibration, ...] | None:
     """Fit probabilities, of every class, to scores of rows left out of training."""
     if kind is None:
