@@ -143,8 +143,9 @@ def _fitted(
 class _Told:
     """Tells how far tuning is: of the C that are done, and of those that are still to come as far as that is known.
 
-    While scores rise nobody knows how many C there will be; at least the patience, the fine ones and the last. Of
-    several gammas each has a last stage: those that are still to come are taken to have as many C as those before.
+    While C are tried nobody knows how many there will be: it is taken that the last was the best, so that the patience
+    is to come, the fine ones and the last. Of several gammas each has a last stage: those that are still to come are
+    taken to have as many C as those before.
     """
 
     def __init__(self, listen: Listener, spec: PathSpec, classes: int, gammas: int) -> None:
@@ -160,9 +161,7 @@ class _Told:
         """Return how many steps are to come, that on all rows among them."""
         if self.done < self.ends:
             return self.ends - self.done + (self.gammas - self.ended) * self.ends / self.ended + 1
-        of_this = self.done - self.ends
-        here = max(len(AROUND) + 1, self.spec.patience + len(AROUND) + 1 - of_this / self.runs)
-        return self.runs * here * (self.gammas - self.ended) + 1
+        return self.runs * (self.spec.patience + len(AROUND) + 1) * (self.gammas - self.ended) + 1
 
     def search(self, event: Event) -> None:
         """Hear of the search."""
