@@ -27,7 +27,7 @@ BASE = 200_000_000  # a process after a small path: 126 MB; 178 to 209 MB where 
 WORKER = 160_000_000  # the same of a process that makes passes only
 # Counted in the code:
 VECTORS = 11  # w and w_alpha of the last point and of this one, the signs', the fold, dcd's four, one being written
-ROW_BYTES = 112  # facts 23, two points with their pairs 64, the margins before and expected 16, one more pair 8
+ROW_BYTES = 120  # facts 23, two points with their pairs 64, alpha and margins before 16, expected 8, one more pair 8
 # and where certificates read less than all rows (``path.asleep``):
 KNOWN_VECTORS = 8  # the base's w, w_alpha, signs and w before, D and its inverse, what is left of an estimated vector
 KNOWN_ROW_BYTES = 44  # |z_i/D| 8, the base's products 32, or 24 without w_alpha, masks 4
@@ -41,7 +41,7 @@ SHARE_FOR_ROW_ARRAYS = 0.1  # of the budget: more of them go to scratch files, a
 SHARE_FOR_KNOWN = 0.25  # of what is above the least, at most: else every certificate reads every row
 SHARE_FOR_WORKERS = 0.2  # of what is left: the same share whatever the workers are, so that steps do not depend on them
 # With a kernel, counted in the code:
-KERNEL_ROW_BYTES = 300  # facts 39, two points with their pairs 150, sums under way 90, margins before and expected 16
+KERNEL_ROW_BYTES = 308  # facts 39, two points with their pairs 150, sums under way 90, those before and expected 24
 KERNEL_MASKS = 60  # of them in memory at once while the others are in scratch files: coefficients of four sums, masks
 PASSING, PASSING_ROW_BYTES = 9_000_000, 128  # a worker's block of columns that are not kept; four sums, two at a time
 GATHERED = 40_000_000  # the rows of the columns of one pass, and a block of them laid out

@@ -27,7 +27,7 @@ from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 FIRST_BAND = 0.3  # of the ball's radius, as long as there is nothing to learn from
 FIRST_THETA = 3.0  # three times the last error: few rows are further off
 LEAST_THETA, MOST_THETA = 0.3, 100.0  # so that theta finds back within a few steps when the path changes its ways
-COSTLY, CHEAP = 0.35, 0.15  # the frozen rows' share of the gap: the solver has half of it (``SHARE_FOR_SOLVER``)
+COSTLY, CHEAP = 0.35, 0.15  # the frozen rows' share of the gap: the solver has its own (``SHARE_FOR_SOLVER``)
 WIDER, MUCH_WIDER, NARROWER = 1.3, 1.7, 0.85  # after a share above COSTLY, above all that is allowed, below CHEAP
 FURTHEST = 2.0  # steps: margins go straight on for about as long as they have been seen to
 

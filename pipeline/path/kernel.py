@@ -24,7 +24,7 @@ from pipeline.passes.kernel_sums import KernelPasses
 from pipeline.path.kernel_certify import KernelCertifier, KernelPair, KernelPoint, Signed
 from pipeline.path.lazy import LazyCertifier
 from pipeline.path.reference import carry_over, follow_costs
-from pipeline.path.space import Timer, follows
+from pipeline.path.space import Earlier, Timer, follows
 from pipeline.runs.contract import KeptModel, StepWriter
 from pipeline.runs.directory import StepView
 from pipeline.runs.records import StepRecord
@@ -33,6 +33,7 @@ from pipeline.solve.gram import gram_solver_named
 from pipeline.solve.gram.problem import GramProblem, GramSolution
 from pipeline.spec import PathSpec
 from pipeline.working.gram import GramRows
+from pipeline.working.lead import Lead
 from pipeline.working.state import RowState
 
 # Plain choices: a worse one costs kernel values, never the answer.
@@ -157,8 +158,11 @@ class KernelSpace:
         self._all = None
         return point
 
-    def solve(self, c: float, pair: KernelPair, chosen: np.ndarray, target: float, clock: Timer) -> KernelPair:
+    def solve(
+        self, c: float, pair: KernelPair, chosen: np.ndarray, target: float, clock: Timer, lead: Lead | None = None
+    ) -> KernelPair:
         """Return the pair after solving over the rows that ``chosen`` marks, or over those of them that matter most."""
+        del lead  # newton's steps come from factors: on dna they take as long from there
         assert pair.margins is not None
         limit = self._limit(c, pair)
         with clock("gather"):
@@ -224,11 +228,14 @@ class KernelSpace:
 
     def resumed(
         self, steps: Sequence[StepRecord], model: Callable[[int], KeptModel]
-    ) -> tuple[KernelPoint, np.ndarray | None]:
-        """Return the point of the last finished step, and the margins before it if it came from the step before."""
+    ) -> tuple[KernelPoint, Earlier | None]:
+        """Return the point of the last finished step, and the one before it if it came from there."""
         last = len(steps) - 1
         point = self.certify(steps[last].c, self.stored(model(last), steps[last].drift))
-        return point, self.margins_again(model(last - 1)) if follows(steps, last) else None
+        if not follows(steps, last):
+            return point, None
+        before = model(last - 1)
+        return point, Earlier(before.c, self.stored(before, 0.0).alpha, self.margins_again(before))
 
     def margins_again(self, model: KeptModel) -> np.ndarray:
         """Return the margins of a step of this run, with the bits they had."""

@@ -18,7 +18,7 @@ from pipeline.passes.products import products
 from pipeline.passes.sums import row_sum
 from pipeline.path.certify import Certifier, LinearPoint
 from pipeline.path.reference import carried_pair
-from pipeline.path.space import Timer, follows
+from pipeline.path.space import Earlier, Timer, follows
 from pipeline.runs.contract import KeptModel, StepWriter
 from pipeline.runs.directory import StepView
 from pipeline.runs.records import StepRecord
@@ -26,6 +26,7 @@ from pipeline.scoring.linear_model import trained_on
 from pipeline.solve import solver_named
 from pipeline.spec import PathSpec
 from pipeline.working.host import LocalHost, RowHost
+from pipeline.working.lead import Lead
 from pipeline.working.remote import RemoteHost
 from pipeline.working.rows import WorkingRows
 from pipeline.working.solve import Method
@@ -119,8 +120,8 @@ class LinearSpace:
 
     def resumed(
         self, steps: Sequence[StepRecord], model: Callable[[int], KeptModel]
-    ) -> tuple[LinearPoint, np.ndarray | None]:
-        """Return the point of the last finished step, and the margins before it if it came from the step before.
+    ) -> tuple[LinearPoint, Earlier | None]:
+        """Return the point of the last finished step, and the one before it if it came from there.
 
         Points that have not read all rows are made again from the last one that has.
         """
@@ -134,11 +135,17 @@ class LinearSpace:
             margins = self.margins_again(model(first - 1))
         for k, pair in zip(range(first + 1, last + 1), pairs, strict=True):
             margins, point = point.margins, self.certifier.point(steps[k].c, pair, point)
-        return point, margins
+        if margins is None:
+            return point, None
+        alpha = self.state.empty()
+        model(last - 1).alpha(alpha)
+        return point, Earlier(steps[last - 1].c, alpha, margins)
 
-    def solve(self, c: float, pair: LinearPair, chosen: np.ndarray, target: float, clock: Timer) -> LinearPair:
+    def solve(
+        self, c: float, pair: LinearPair, chosen: np.ndarray, target: float, clock: Timer, lead: Lead | None = None
+    ) -> LinearPair:
         """Return the pair after solving to an absolute gap of ``target`` over the rows that ``chosen`` marks."""
-        return self.solver.solve(c, pair, chosen, target, clock)
+        return self.solver.solve(c, pair, chosen, target, clock, lead)
 
     def fits(self, chosen: np.ndarray) -> bool:
         """Tell whether some rows can be held all at once."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from pipeline.runs.contract import KeptModel, StepWriter
 from pipeline.runs.directory import StepView
 from pipeline.runs.records import StepRecord
 from pipeline.spec import PathSpec
+from pipeline.working.lead import Lead
 from pipeline.working.state import RowState
 
 Timer = Callable[[str], AbstractContextManager[None]]
@@ -33,6 +35,15 @@ class Pair(Protocol):
     def alpha(self) -> np.ndarray: ...  # noqa: D102
     @property
     def solver(self) -> str: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The point before a point of the path, as far as the next step goes by it."""
+
+    c: float
+    alpha: np.ndarray
+    margins: np.ndarray
 
 
 class Proof(Protocol):
@@ -126,15 +137,20 @@ class Space(Protocol):
         """
         ...
 
-    def resumed(self, steps: Sequence[StepRecord], model: Callable[[int], KeptModel]) -> tuple[Any, np.ndarray | None]:
-        """Return the point of the last finished step, with the bits that it had, and the margins before it.
+    def resumed(self, steps: Sequence[StepRecord], model: Callable[[int], KeptModel]) -> tuple[Any, Earlier | None]:
+        """Return the point of the last finished step, with the bits that it had, and the one that it came from.
 
-        These are None unless it came from the step before.
+        None unless that was the step before.
         """
         ...
 
-    def solve(self, c: float, pair: Any, chosen: np.ndarray, target: float, clock: Timer) -> Any:
-        """Return the pair after solving to an absolute gap of ``target`` over the rows that ``chosen`` marks."""
+    def solve(
+        self, c: float, pair: Any, chosen: np.ndarray, target: float, clock: Timer, lead: Lead | None = None
+    ) -> Any:
+        """Return the pair after solving to an absolute gap of ``target`` over the rows that ``chosen`` marks.
+
+        ``lead`` says where alphas may be expected.
+        """
         ...
 
     def fits(self, chosen: np.ndarray) -> bool:

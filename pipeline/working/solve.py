@@ -15,6 +15,7 @@ from pipeline.solve import solver_named
 from pipeline.solve.dcd import Descent
 from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.working.held import HeldRows
+from pipeline.working.lead import towards
 
 SWEEPS_A_BLOCK = 8  # a plain choice: enough to be worth reading the block, few enough not to overfit w to it
 DENSE_ABOVE = 0.5  # share of nonzeros: from there on 8 bytes a cell are fewer than 12 a nonzero, and BLAS is quicker
@@ -33,10 +34,11 @@ class Method:
 class Task:
     """From alpha = ``start`` of the rows held, in their box ``u``, to an absolute gap of ``target``.
 
-    A block among others (``a_block``) gets a few sweeps only.
+    ``lead`` is where alpha is expected, if anywhere. A block among others (``a_block``) gets a few sweeps only.
     """
 
     start: np.ndarray
+    lead: np.ndarray | None
     u: np.ndarray
     w_alpha: np.ndarray
     target: float
@@ -60,7 +62,7 @@ def solve_held(held: HeldRows, task: Task) -> Found:
     problem = _problem(held, task)
     if task.a_block:
         return _few_sweeps(problem, task)
-    found = _solve(held.bytes, problem, task)
+    found = _solve(held.bytes, problem, _begin(held, task), task)
     if found.at_w_alpha:
         return Found(found.alpha, found.w, None, found.solver)
     w_alpha = problem.combine(found.alpha)
@@ -77,13 +79,22 @@ def _problem(held: HeldRows, task: Task) -> ReducedProblem:
     return ReducedProblem(z.toarray().astype(np.float64) if dense else z, task.u, v)
 
 
-def _solve(held_bytes: int, problem: ReducedProblem, task: Task) -> Solution:
+def _begin(held: HeldRows, task: Task) -> np.ndarray:
+    """Return the alpha that the solver begins with: w_alpha goes by ``move`` on the way from start to lead."""
+    if task.lead is None:
+        return task.start
+    change, move = task.lead - task.start, np.zeros_like(task.w_alpha)
+    held.add_to(move, change)
+    return towards(task.start, task.lead, float(change.sum() - task.w_alpha @ move), float(move @ move))
+
+
+def _solve(held_bytes: int, problem: ReducedProblem, begin: np.ndarray, task: Task) -> Solution:
     """Solve by the solver that was asked for, or by dcd where only that has room."""
     how = task.method
     solver = solver_named(how.solver)
     if held_bytes + solver.bytes_beside(problem, held_bytes) > how.budget.room:
         solver = solver_named("dcd")
-    return solver.run(problem, task.start, task.target, how.shrink)
+    return solver.run(problem, begin, task.target, how.shrink)
 
 
 def _few_sweeps(problem: ReducedProblem, task: Task) -> Found:

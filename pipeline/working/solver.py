@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.maths.rounding import gamma
+from pipeline.working.lead import Lead
 from pipeline.working.rows import WorkingRows
 from pipeline.working.solve import Method, Task
 
@@ -46,7 +47,9 @@ class RowSolver:
     def __init__(self, working: WorkingRows, method: Method) -> None:
         self.working, self.state, self.method = working, working.state, method
 
-    def solve(self, c: float, pair: LinearPair, chosen: np.ndarray, target: float, clock: Timer) -> LinearPair:
+    def solve(
+        self, c: float, pair: LinearPair, chosen: np.ndarray, target: float, clock: Timer, lead: Lead | None = None
+    ) -> LinearPair:
         """Return the pair after solving to an absolute gap of ``target`` over the rows that ``chosen`` marks."""
         alpha = self.state.empty()
         alpha[:] = pair.alpha
@@ -54,14 +57,14 @@ class RowSolver:
             with clock("gather"):
                 self.working.hold(chosen)
             with clock("solve"):
-                return self._solve(c, pair, alpha, target)[0]
+                return self._solve(c, pair, alpha, target, lead)[0]
         for _ in range(MOST_CYCLES):
             met = 0.0
             for block in self.working.blocks(chosen):
                 with clock("gather"):
                     self.working.hold(block)
                 with clock("solve"):
-                    pair, before = self._solve(c, pair, alpha, target, a_block=True)
+                    pair, before = self._solve(c, pair, alpha, target, None, a_block=True)
                     met += before
             if met <= target:
                 break
@@ -69,12 +72,13 @@ class RowSolver:
         return pair
 
     def _solve(
-        self, c: float, pair: LinearPair, alpha: np.ndarray, target: float, a_block: bool = False
+        self, c: float, pair: LinearPair, alpha: np.ndarray, target: float, lead: Lead | None, a_block: bool = False
     ) -> tuple[LinearPair, float]:
         """Solve over the rows held and write their alpha; return the pair with all of it, and a block's gap before."""
         rows = self.working.rows
-        start, u = alpha[rows], c * self.state.costs[rows]
-        found = self.working.host.solve(Task(start, u, pair.w_alpha, target, a_block, self.method))
+        start, costs = alpha[rows], self.state.costs[rows]
+        ahead = None if lead is None else lead.at(c, rows, costs)
+        found = self.working.host.solve(Task(start, ahead, c * costs, pair.w_alpha, target, a_block, self.method))
         alpha[rows] = found.alpha
         norms = self.state.norms[rows]
         moved = float(norms @ start) + 2 * float(norms @ found.alpha)  # twice: |v| <= |w_alpha| + sum alpha_i |z_i|

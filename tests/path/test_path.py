@@ -354,9 +354,9 @@ def test_a_bad_reference_does_not_ask_the_solver_for_the_impossible(tmp_path, mo
     targets = []
     solve = RowSolver.solve
 
-    def noted(self, c, pair, chosen, target, clock):
+    def noted(self, c, pair, chosen, target, clock, lead=None):
         targets.append(target)
-        return solve(self, c, pair, chosen, target, clock)
+        return solve(self, c, pair, chosen, target, clock, lead)
 
     monkeypatch.setattr(RowSolver, "solve", noted)
     run = pipeline.fit_path(data[1], grid=[10.0], reference=other.steps[0], scheduler="inline")

@@ -15,6 +15,7 @@ from pipeline.errors import SieveError
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from pipeline.path.linear import LinearSpace
 from pipeline.spec import PathSpec
+from pipeline.working.lead import Lead
 from pipeline.working.solver import LinearPair
 from pipeline.working.state import collect
 
@@ -133,6 +134,16 @@ def test_alpha_of_a_pair_is_not_written_to(space):
     solved = space.solve(1.0, pair, np.ones(569, bool), 1e-6, nullcontext)
     assert not np.array_equal(solved.alpha, pair.alpha)
     np.testing.assert_array_equal(pair.alpha, before)
+
+
+@pytest.mark.parametrize("factor", [0.0, 1.0, 1e6])
+def test_whatever_the_lead_the_gap_is_reached(space, factor):
+    """A lead far off, into any direction, is no more than a start."""
+    random = np.random.default_rng(0)
+    pair, every = space.first(1.0), np.ones(569, bool)
+    lead = Lead(0.9, factor * random.random(569), 0.5, random.random(569))
+    point = space.certify(1.0, space.solve(1.0, pair, every, 1e-6, nullcontext, lead))
+    assert point.certificate.gap <= 2e-6
 
 
 @pytest.mark.parametrize("alpha", [-1e-9, 1.0 + 1e-9, np.nan])
