@@ -205,8 +205,8 @@ def test_the_case_blocks_has_blocks_and_scratch_files(job, monkeypatch):
     one, seen = job("blocks"), []
     blocks = WorkingRows.blocks
 
-    def watched(rows: WorkingRows, wanted: np.ndarray) -> list[np.ndarray]:
-        found = list(blocks(rows, wanted))
+    def watched(rows: WorkingRows, wanted: np.ndarray, *order: np.random.Generator) -> list[np.ndarray]:
+        found = list(blocks(rows, wanted, *order))
         seen.append((len(found), (one.out / ".scratch").is_dir()))
         return found
 

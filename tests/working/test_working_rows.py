@@ -13,6 +13,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.spec import PathSpec
+from pipeline.working import rows
 from pipeline.working.held import ROW_BYTES
 from pipeline.working.host import LocalHost
 from pipeline.working.rows import WorkingRows
@@ -66,12 +67,17 @@ def test_hold_is_exactly_what_was_asked_for(setting, masks):
     check_held(world, working)
 
 
-@given(seed=st.integers(0, 2**32), share=st.sampled_from([0.0, 0.2, 1.0]), limit=st.sampled_from([1, 200, 1000, 10**6]))
-def test_blocks_cover_a_mask_and_fit(setting, seed, share, limit):
+@given(
+    seed=st.integers(0, 2**32),
+    share=st.sampled_from([0.0, 0.2, 1.0]),
+    limit=st.sampled_from([1, 200, 1000, 10**6]),
+    shuffled=st.booleans(),
+)
+def test_blocks_cover_a_mask_and_fit(setting, seed, share, limit, shuffled):
     world, new_host, arrays = setting
     working = WorkingRows(new_host(), arrays, limit)
     wanted = np.random.default_rng(seed).random(N) < share
-    blocks = list(working.blocks(wanted))
+    blocks = list(working.blocks(wanted, np.random.default_rng(seed) if shuffled else None))
     np.testing.assert_array_equal(np.sum(blocks, axis=0) if blocks else np.zeros(N), wanted)
     for block in blocks:
         assert working.fits(block) or np.count_nonzero(block) == 1
@@ -81,7 +87,32 @@ def test_blocks_cover_a_mask_and_fit(setting, seed, share, limit):
         working.hold(block)
         assert working.host.bytes == size
     order = [int(row) for block in blocks for row in np.flatnonzero(block)]
-    assert order == sorted(order)
+    assert shuffled or order == sorted(order)
+
+
+def test_shuffled_blocks_are_others_each_time(setting):
+    _, new_host, arrays = setting
+    working, all_rows = WorkingRows(new_host(), arrays, 600), np.ones(N, np.bool_)
+    order = np.random.default_rng(0)
+    first, second = (np.array(list(working.blocks(all_rows, order))) for _ in range(2))
+    again = np.array(list(working.blocks(all_rows, np.random.default_rng(0))))
+    np.testing.assert_array_equal(first, again)
+    together = [{tuple(np.flatnonzero(block)) for block in blocks} for blocks in (first, second)]
+    assert len(together[0]) > 8
+    assert not together[0] & together[1]
+
+
+@given(pieces=st.integers(2, 30), seed=st.integers(0, 2**32))
+def test_a_run_is_rows_that_are_neighbours(setting, pieces, seed):
+    """Blocks are read from disk in few long pieces, as many as a block has runs."""
+    _, new_host, arrays = setting
+    total = WorkingRows(new_host(), arrays, 0)._runs(np.ones(N, np.bool_))[1].sum()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "RUNS_A_BLOCK", 2)
+        working = WorkingRows(new_host(), arrays, int(total) // pieces)
+        for block in working.blocks(np.ones(N, np.bool_), np.random.default_rng(seed)):
+            starts = np.flatnonzero(np.diff(block.astype(np.int8), prepend=0) == 1)
+            assert starts.size <= 3, "two runs, or a third where one is short"
 
 
 @given(seed=st.integers(0, 2**32), held=st.sampled_from([0.0, 0.3]), limit=st.sampled_from([200, 1000, 3000, 10**6]))
@@ -95,11 +126,11 @@ def test_visit_covers_a_mask_whatever_is_held(setting, seed, held, limit):
     wanted = rng.random(N) < 0.4
     together = working.fits(first | wanted)
     total, seen = np.zeros(D), np.zeros(N, int)
-    for rows in working.visit(wanted):
-        np.testing.assert_array_equal(rows, working.rows)
+    for held_now in working.visit(wanted):
+        np.testing.assert_array_equal(held_now, working.rows)
         check_held(world, working)
-        seen[rows] += wanted[rows]
-        working.add_to(total, np.where(wanted[rows], 1.0, 0.0))
+        seen[held_now] += wanted[held_now]
+        working.add_to(total, np.where(wanted[held_now], 1.0, 0.0))
     np.testing.assert_array_equal(seen, wanted)
     if together:  # what was held is still there for the next step
         np.testing.assert_array_equal(working.rows, np.flatnonzero(first | wanted))
