@@ -23,33 +23,38 @@ DEVELOPMENT_DATA = Path(os.environ.get("SVMSIEVE_DATA", Path(__file__).parents[2
 
 
 # The files that take longest, so that no worker is left with one at the end. The first compiles the kernels; the three
-# after it wait, or compile elsewhere: two workers that began with the same kernels would compile them twice.
+# after it wait, or compile elsewhere: workers that began with the same kernels would compile them twice.
 LONG = (
     "runs/test_durability.py",
     "engine/test_silence.py",
     "deploy/test_replay.py",
     "test_jit.py",
-    "engine/test_cluster.py",
-    "path/test_path.py",
-    "test_readme.py",
     "test_examples.py",
-    "path/test_cluster.py",
-    "path/test_memory.py",
     "path/test_kernel.py",
+    "path/test_memory.py",
+    "test_readme.py",
+    "path/test_cluster.py",
+    "path/test_path.py",
+    "estimators/test_checks.py",
     "deploy/test_commands.py",
-    "working/test_solve_on.py",
-    "engine/test_engine.py",
-    "data/test_durability.py",
-    "path/test_tune.py",
     "report/test_pages.py",
-    "data/test_memory.py",
-    "path/test_reference.py",
+    "path/test_tune.py",
+    "data/test_durability.py",
+    "solve/gram/test_gram_solvers.py",
+    "data/test_svmlight.py",
+    "path/test_classes.py",
+    "test_startup.py",
+    "engine/test_cluster.py",
     "nightly/test_killed.py",
-    "data/test_compact.py",
-    "passes/test_passes.py",
+    "data/test_memory.py",
+    "engine/test_engine.py",
+    "test_paper.py",
+    "nightly/test_classes.py",
+    "path/test_asleep.py",
+    "path/test_reference.py",
+    "data/test_s3.py",
     "maths/test_safety.py",
-    "data/test_roundtrip.py",
-    "engine/test_local_cluster.py",
+    "data/test_compact.py",
 )
 
 
@@ -118,6 +123,16 @@ def development_data():
     if not DEVELOPMENT_DATA.is_dir():
         pytest.skip("the development data sets are not here")
     return DEVELOPMENT_DATA
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm_processes():
+    """Fork worker processes from one that has everything loaded; a module that is about them has this do nothing."""
+    from tests.warm import WarmContext  # noqa: PLC0415
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.engine.processes._Context", WarmContext)
+        yield
 
 
 # Benchmarks import this file and do without Dask, so what imports it does so when it is called

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import multiprocessing
 import os
 import resource
@@ -13,6 +15,7 @@ from pathlib import Path
 from pipeline.cli import main
 
 LIMIT = 60.0
+COMMANDS = ("path", "ingest", "nightly")
 
 
 def run_command(errors: str, largest_file: int | None, arguments: list[str]) -> None:
@@ -27,6 +30,9 @@ def run_command(errors: str, largest_file: int | None, arguments: list[str]) -> 
 
 def serve(connection: Connection, warm_up: tuple) -> None:
     warm_up[0](*warm_up[1:])
+    for command in COMMANDS:  # each imports what it needs when it is first run
+        importlib.import_module(f"pipeline.cli.{command}")
+    gc.freeze()  # a child that collected garbage would copy all that is loaded
     while (call := connection.recv()) is not None:
         pid = os.fork()
         if pid == 0:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pipeline.runs.directory import Run, StepView
 from tests.oracle import LONG
-from tests.worlds import World, check_counts, check_verdicts
+from tests.worlds import ReadOnce, World, check_counts, check_verdicts
 
 DIGITS = 60
 
@@ -39,7 +39,7 @@ class KernelWorld(World):
     def values(self, c: float, alpha: np.ndarray) -> tuple[LONG, LONG]:
         """Return P at w = sum alpha_i z_i, and D."""
         alpha = alpha.astype(LONG)
-        f = self.q @ alpha
+        f = np.dot(self.q, alpha)
         square = alpha @ f
         loss = LONG(c) * (self.costs.astype(LONG) @ np.maximum(0, 1 - f))
         return square / 2 + loss, alpha.sum() - square / 2
@@ -60,7 +60,7 @@ def factor(q: np.ndarray) -> np.ndarray:
 def check_kernel_run(world: KernelWorld, run: Run, oracle: bool = True) -> None:
     """Hold every step of a finished run against the world."""
     assert run.header.is_finished
-    for step in run.steps:
+    for step in map(ReadOnce, run.steps):
         check_values(world, step, run.spec.tol)
         check_counts(world, step)
         if oracle:
@@ -70,7 +70,7 @@ def check_kernel_run(world: KernelWorld, run: Run, oracle: bool = True) -> None:
             assert step.primal >= float(found.dual) * (1 - 1e-12)
 
 
-def check_values(world: KernelWorld, step: StepView, tol: float) -> None:
+def check_values(world: KernelWorld, step: StepView | ReadOnce, tol: float) -> None:
     """P and D bound what alpha gives, and not by much; alpha is feasible; the gap is within the tolerance."""
     alpha, c = step.alpha, step.c
     assert np.all((alpha >= 0) & (alpha <= c * world.costs))

@@ -109,6 +109,9 @@ def test_steps_that_somebody_counts_are_believed():
     left = TimeLeft()
     found = [left.told(k / (k + 20), float(k), None, 20.0) for k in range(60)]
     assert found[20:] == pytest.approx([20.0] * 40, rel=0.01)
+    slower = TimeLeft()
+    said = [slower.told(k / (k + 20), float(k * k), None, 20.0) for k in range(60)]
+    assert said[20:] == pytest.approx([20.0 * k for k in range(20, 60)]), "the last stage goes back to a smaller C"
 
 
 def test_of_very_many_steps_some_are_kept():

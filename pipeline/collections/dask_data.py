@@ -14,7 +14,7 @@ from pipeline.collections.kinds import DASK_ARRAY, DASK_FRAME
 from pipeline.collections.matrices import refuse_columns
 from pipeline.collections.partitioned import Partitioned
 from pipeline.collections.surveys import learn_partitions
-from pipeline.collections.tables import Asked, TableReader
+from pipeline.collections.tables import FrameAsked, TableReader
 from pipeline.collections.writing import write_collection
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.ingest.ingest import IngestSpec
@@ -28,7 +28,7 @@ from pipeline.files import Temporary, remove_folder
 
 @dataclass(frozen=True)
 class DaskData:
-    """A collection of a ``kind`` (``kinds``), with labels and weights where they are given apart; see ``Asked``."""
+    """A collection of a ``kind`` (``kinds``), with labels and weights if they are given apart; see ``FrameAsked``."""
 
     x: Any
     kind: str
@@ -41,7 +41,7 @@ class DaskData:
         """Return its partitions, or say in one line what they lack."""
         if self.kind == DASK_FRAME:
             self._refuse_hasher()
-            asked = Asked(options, self.y is not None, self.weight is not None, self.numbers_too)
+            asked = FrameAsked(options, self.y is not None, self.weight is not None, self.numbers_too)
             return partitions_of_frame(self.x, self.y, self.weight, asked)
         if self.kind == DASK_ARRAY:
             self._refuse_hasher()

@@ -10,13 +10,13 @@ import pyarrow as pa
 from pipeline.collections.dask_arrays import aligned
 from pipeline.collections.frames import arrow_table
 from pipeline.collections.partitioned import Partitioned
-from pipeline.collections.tables import Asked, reader_of
+from pipeline.collections.tables import FrameAsked, reader_of
 from pipeline.errors import DataError
 
 NAME = "the Dask frame"
 
 
-def partitions_of_frame(frame: Any, y: Any, weight: Any, asked: Asked) -> Partitioned:
+def partitions_of_frame(frame: Any, y: Any, weight: Any, asked: FrameAsked) -> Partitioned:
     """Return the partitions of a Dask frame; without ``y`` the labels are in the column that ``asked`` names."""
     if not hasattr(frame, "columns") or getattr(frame, "ndim", 2) != 2:
         raise DataError(f"is a {type(frame).__name__}; rows are those of a frame: pass s.to_frame()", path=NAME)

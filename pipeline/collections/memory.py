@@ -11,7 +11,7 @@ from pipeline.collections.frame_table import FrameTable, tell
 from pipeline.collections.frames import arrow_table
 from pipeline.collections.matrices import MatrixReader, checked, refuse_columns
 from pipeline.collections.part import Part, Reader
-from pipeline.collections.tables import Asked, reader_of
+from pipeline.collections.tables import FrameAsked, reader_of
 from pipeline.cores import available_cores
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS, MemoryShard, memory_shard
@@ -41,7 +41,9 @@ def dataset_of_frame(
     """Return the rows of a frame, with its own labels and weights or those given apart."""
     table = arrow_table(frame, FRAME)
     part = Part(table, FRAME, y, sample_weight)
-    reader = reader_of(table.schema, FRAME, Asked(spec.reading, y is not None, sample_weight is not None, numbers_too))
+    reader = reader_of(
+        table.schema, FRAME, FrameAsked(spec.reading, y is not None, sample_weight is not None, numbers_too)
+    )
     if reader.layout.raw is not None:
         assert spec.reading.table is not None
         encoding = learn([FrameTable(FRAME, table.schema, reader, part)], spec.reading.table, available_cores(), listen)

@@ -21,7 +21,7 @@ from pipeline.data.tables.decide import Columns, decide, wishes
 from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.learn import Survey, settled
 from pipeline.data.tables.plan import TablePlan
-from pipeline.data.tables.survey import Found, Wish, look
+from pipeline.data.tables.survey import ColumnFound, Wish, look
 from pipeline.engine.delayed import computed
 from pipeline.engine.engine import Engine
 from pipeline.errors import NoRowsError
@@ -57,7 +57,7 @@ def learn_partitions(
 
 def survey_part(
     held: tuple[TableReader, dict[Columns, Wish]], where: str, x: Any, y: Any, weight: Any
-) -> dict[Columns, Found]:
+) -> dict[Columns, ColumnFound]:
     """Look at the columns of a partition; runs on the worker that has it."""
     reader, wanted = held
     survey = Survey(wanted)
@@ -67,8 +67,8 @@ def survey_part(
 
 
 def merged_surveys(
-    held: tuple[TableReader, dict[Columns, Wish]], parts: list[Mapping[Columns, Found]]
-) -> dict[Columns, Found]:
+    held: tuple[TableReader, dict[Columns, Wish]], parts: list[Mapping[Columns, ColumnFound]]
+) -> dict[Columns, ColumnFound]:
     """Return what several parts, one after the other, say together."""
     survey = Survey(held[1])
     for part in parts:

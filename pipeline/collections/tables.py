@@ -99,7 +99,7 @@ def _with_weight(batch: pa.Table, name: str | None) -> tuple[pa.Table, np.ndarra
 
 
 @dataclass(frozen=True)
-class Asked:
+class FrameAsked:
     """What is asked of a frame: how it is read, whether ``y`` and ``weight`` are given apart.
 
     ``numbers_too``: columns that are all numbers are encoded, too, where anything may be.
@@ -111,7 +111,7 @@ class Asked:
     numbers_too: bool = True
 
 
-def reader_of(schema: pa.Schema, where: str, asked: Asked) -> TableReader:
+def reader_of(schema: pa.Schema, where: str, asked: FrameAsked) -> TableReader:
     """Return what reads tables of a schema.
 
     Where labels are given apart, every column is a feature, one called weight, too. If columns are to be encoded, what

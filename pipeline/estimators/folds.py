@@ -19,7 +19,7 @@ from pipeline.data.shards.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import SieveWarning
 from pipeline.estimators.inputs import Training
-from pipeline.estimators.searched import Asked, Searched, seconds_of
+from pipeline.estimators.searched import SearchAsked, Searched, seconds_of
 from pipeline.events import Listener
 from pipeline.maths.score import gain
 from pipeline.path.train import kept, train_run
@@ -50,7 +50,7 @@ def possible_folds(data: Dataset, asked: int) -> int:
     return found
 
 
-def in_folds(engine: Engine, training: Training, spec: PathSpec, asked: Asked, listen: Listener) -> Searched:
+def in_folds(engine: Engine, training: Training, spec: PathSpec, asked: SearchAsked, listen: Listener) -> Searched:
     """Search in the folds of the settings, and train on all rows."""
     data, kind = training.data, "sigmoid" if asked.probability else None
     folds: list[Any] = []

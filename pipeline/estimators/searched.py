@@ -84,7 +84,7 @@ def seconds_of(step: StepView | ClassesStep) -> float:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchAsked:
     """What a search is to do: try C of its own (``auto``) or those of the settings, choose one, fit probabilities."""
 
     auto: bool

@@ -17,7 +17,7 @@ import numpy as np
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.estimators.inputs import Training, training_of
-from pipeline.estimators.searched import SCORE, Asked, Searched, seconds_of
+from pipeline.estimators.searched import SCORE, SearchAsked, Searched, seconds_of
 from pipeline.estimators.svc import SieveSVC
 from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration, fit_calibration
@@ -35,7 +35,7 @@ Scorer = Callable[..., float]
 
 
 @dataclass
-class Split:
+class ScoredSplit:
     """One split: what is trained on, what is scored, and what was found at each C.
 
     ``costs`` are those of the rows that are scored, where these are to count as they do in training.
@@ -83,7 +83,7 @@ class Splits:
     ) -> None:
         self.engine, self.spec, self.scorer = engine, spec, scorer
         x, y, weights, costs = arrays
-        self.parts = list[Split]()
+        self.parts = list[ScoredSplit]()
         for k, (train, test) in enumerate(pairs):
             if costs is not None and not costs[test].any():
                 problem = f"all rows that split {k + 1} scores have weight 0"
@@ -91,7 +91,7 @@ class Splits:
             model = SieveSVC(**settings)
             some = None if weights is None else weights[train]
             training = training_of(model, x[train], y[train], some, silent)
-            self.parts.append(Split(model, training, x[test], y[test], None if costs is None else costs[test]))
+            self.parts.append(ScoredSplit(model, training, x[test], y[test], None if costs is None else costs[test]))
         if not self.parts:
             raise DataError("cv makes no split; give at least one pair of rows to train on and rows to score")
 
@@ -134,7 +134,7 @@ class Splits:
         return tuple(fit_calibration(scores[:, k], each, "sigmoid", c) for k, each in enumerate(signs))
 
 
-def in_splits(splits: Splits, training: Training, asked: Asked, listen: Listener) -> Searched:
+def in_splits(splits: Splits, training: Training, asked: SearchAsked, listen: Listener) -> Searched:
     """Search in splits, and train on all rows: at the C that is chosen, or at all C that were asked for."""
     engine, spec, data = splits.engine, splits.spec, training.data
 

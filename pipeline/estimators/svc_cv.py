@@ -23,7 +23,7 @@ from pipeline.errors import SpecError, shown
 from pipeline.estimators.fitted import FittedSieve, weights_of
 from pipeline.estimators.folds import in_folds, possible_folds
 from pipeline.estimators.inputs import Training, costs_of, is_named, training_of, weights_given
-from pipeline.estimators.searched import Asked, Searched
+from pipeline.estimators.searched import SearchAsked, Searched
 from pipeline.estimators.splits import Splits, in_splits
 from pipeline.estimators.svc import SieveSVC, memory_of
 from pipeline.events import Listener
@@ -239,7 +239,7 @@ class SieveSVCCV(FittedSieve):
         splits = Splits(engine, spec, scorer, (x, y, weights, costs), pairs, settings)
         return in_splits(splits, training, self._asked(), listen)
 
-    def _asked(self) -> Asked:
+    def _asked(self) -> SearchAsked:
         auto = isinstance(self.Cs, str) and self.Cs == AUTO
         out = None if self.out is None else local(self.out)
-        return Asked(auto, self.selection, self.probability, self.c_max, out)
+        return SearchAsked(auto, self.selection, self.probability, self.c_max, out)

@@ -18,15 +18,15 @@ _LARGEST = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True)
-class Tally:
+class SketchTally:
     """Of ``rows`` rows with features ``below`` have a hash up to the sketch's limit; ``found`` of these are in it."""
 
     rows: int = 0
     below: int = 0
     found: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.rows + other.rows, self.below + other.below, self.found + other.found)
+    def __add__(self, other: SketchTally) -> SketchTally:
+        return SketchTally(self.rows + other.rows, self.below + other.below, self.found + other.found)
 
     @property
     def is_exact(self) -> bool:
@@ -51,7 +51,7 @@ class RowSketch:
         """The hash up to which all of the set are known."""
         return _LARGEST if self.complete else self.hashes[-1]
 
-    def tally(self, hashes: np.ndarray) -> Tally:
+    def tally(self, hashes: np.ndarray) -> SketchTally:
         """Look up the hashes of some rows; equal rows count each."""
         hashes = hashes[hashes != 0]
         below = hashes if self.complete else hashes[hashes <= self.limit]
@@ -59,7 +59,7 @@ class RowSketch:
         if self.hashes.size:
             place = np.minimum(np.searchsorted(self.hashes, below), self.hashes.size - 1)
             found = int(np.count_nonzero(self.hashes[place] == below))
-        return Tally(hashes.size, below.size, found)
+        return SketchTally(hashes.size, below.size, found)
 
 
 class SketchMaker:

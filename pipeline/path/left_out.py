@@ -22,16 +22,16 @@ from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import any_model_of
 from pipeline.working.state import collect
 
-LeftOut = tuple[np.ndarray, np.ndarray]  # scores, of several classes a column each, and labels or codes
+LeftOutScores = tuple[np.ndarray, np.ndarray]  # scores, of several classes a column each, and labels or codes
 
 
-def left_out_scores(engine: Engine, data: Dataset, steps: Sequence[StepView | ClassesStep]) -> LeftOut:
+def left_out_scores(engine: Engine, data: Dataset, steps: Sequence[StepView | ClassesStep]) -> LeftOutScores:
     """Return the scores that each of some models gives the rows it was not trained on, one model after the other."""
     found = Together(engine).run([partial(_left_out, data=data, step=step) for step in steps])
     return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
 
 
-def said_of(data: Dataset, steps: Sequence[StepView | ClassesStep], found: LeftOut) -> dict[str, Any] | None:
+def said_of(data: Dataset, steps: Sequence[StepView | ClassesStep], found: LeftOutScores) -> dict[str, Any] | None:
     """Return what run.json says of such scores."""
     of, (scores, labels), c = OF_FOLDS if steps[0].spec.fold else HOLDOUT, found, steps[0].c
     if not data.classes:
@@ -39,7 +39,7 @@ def said_of(data: Dataset, steps: Sequence[StepView | ClassesStep], found: LeftO
     return confusion_of(c, of, scores.T, labels, len(data.classes))
 
 
-def _left_out(engine: Partner, data: Dataset, step: StepView | ClassesStep) -> LeftOut:
+def _left_out(engine: Partner, data: Dataset, step: StepView | ClassesStep) -> LeftOutScores:
     model = any_model_of(step, training=data)
     if isinstance(model, ClassesModel):
         wanted = split_rows(engine, data, step.spec).held_out

@@ -28,7 +28,7 @@ from pipeline.maths.calibration import Calibration, fit_calibration
 from pipeline.path.class_weights import settled_for_two
 from pipeline.path.curve import AROUND, Curve
 from pipeline.path.folds import check_folds
-from pipeline.path.left_out import LeftOut, left_out_scores, said_of
+from pipeline.path.left_out import LeftOutScores, left_out_scores, said_of
 from pipeline.path.search import Search, train_any
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.classes_writer import rewritten_classes
@@ -128,7 +128,7 @@ def calibrated(
 
 
 def _fitted(
-    data: Dataset, left_out: LeftOut, c: float, kind: str | None
+    data: Dataset, left_out: LeftOutScores, c: float, kind: str | None
 ) -> Calibration | tuple[Calibration, ...] | None:
     """Fit probabilities, of every class, to scores of rows left out of training."""
     if kind is None:
@@ -143,8 +143,9 @@ def _fitted(
 class _Told:
     """Tells how far tuning is: of the C that are done, and of those that are still to come as far as that is known.
 
-    While scores rise nobody knows how many C there will be; at least the patience, the fine ones and the last. Of
-    several gammas each has a last stage: those that are still to come are taken to have as many C as those before.
+    While C are tried nobody knows how many there will be: it is taken that the last was the best, so that the patience
+    is to come, the fine ones and the last. Of several gammas each has a last stage: those that are still to come are
+    taken to have as many C as those before.
     """
 
     def __init__(self, listen: Listener, spec: PathSpec, classes: int, gammas: int) -> None:
@@ -160,9 +161,7 @@ class _Told:
         """Return how many steps are to come, that on all rows among them."""
         if self.done < self.ends:
             return self.ends - self.done + (self.gammas - self.ended) * self.ends / self.ended + 1
-        of_this = self.done - self.ends
-        here = max(len(AROUND) + 1, self.spec.patience + len(AROUND) + 1 - of_this / self.runs)
-        return self.runs * here * (self.gammas - self.ended) + 1
+        return self.runs * (self.spec.patience + len(AROUND) + 1) * (self.gammas - self.ended) + 1
 
     def search(self, event: Event) -> None:
         """Hear of the search."""

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.draw import charts
 from pipeline.errors import SieveError
 from pipeline.report.over_c import over_c
-from pipeline.report.parts import Figure, Section, Table, number
+from pipeline.report.parts import Figure, PageSection, PageTable, number
 from pipeline.report.weights import moved_weights
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import Run
@@ -22,9 +22,9 @@ AnyRun = Run | ClassesRun
 SIDES = ("this run", "the other")
 
 
-def compare_section(ours: AnyRun, theirs: AnyRun) -> Section:
+def compare_section(ours: AnyRun, theirs: AnyRun) -> PageSection:
     """Return the section that compares a run with another."""
-    section = Section("Compared", f"The other run is {theirs.path}.")
+    section = PageSection("Compared", f"The other run is {theirs.path}.")
     same = ours.header.data.fingerprint == theirs.header.data.fingerprint
     if not same:
         section.missing.append("The two were trained on other rows: scores are of other rows, too.")
@@ -39,10 +39,10 @@ def compare_section(ours: AnyRun, theirs: AnyRun) -> Section:
     return section
 
 
-def _facts(ours: AnyRun, theirs: AnyRun) -> Table:
+def _facts(ours: AnyRun, theirs: AnyRun) -> PageTable:
     columns = [_column(run) for run in (ours, theirs)]
     rows = [(name, columns[0][name], columns[1][name]) for name in columns[0]]
-    return Table("Side by side", ("", *SIDES), rows, names=1)
+    return PageTable("Side by side", ("", *SIDES), rows, names=1)
 
 
 def _column(run: AnyRun) -> dict[str, str]:
@@ -62,11 +62,11 @@ def _column(run: AnyRun) -> dict[str, str]:
     }
 
 
-def _settings(ours: PathSpec, theirs: PathSpec) -> Table:
+def _settings(ours: PathSpec, theirs: PathSpec) -> PageTable:
     names = [field.name for field in fields(PathSpec) if getattr(ours, field.name) != getattr(theirs, field.name)]
     rows = [(name.replace("_", " "), *(_shown(getattr(spec, name)) for spec in (ours, theirs))) for name in names]
     caption = "Settings that differ" if names else "All settings are the same"
-    return Table(caption, ("", *SIDES), rows, names=3)
+    return PageTable(caption, ("", *SIDES), rows, names=3)
 
 
 def _shown(value: Any) -> str:
@@ -90,12 +90,12 @@ def _scores(ours: AnyRun, theirs: AnyRun) -> Figure | None:
         for c, x in zip(cs, xs, strict=True)
     ]
     label = score_name(name)
-    table = Table(f"{label} of both", ("run", "C", label), rows, names=1)
+    table = PageTable(f"{label} of both", ("run", "C", label), rows, names=1)
     draw = partial(charts.several, lines=lines, label=label)
     return Figure(f"{label[0].upper()}{label[1:]} of both", f"{label} over C of both runs", draw, table)
 
 
-def _weights(section: Section, ours: AnyRun, theirs: AnyRun) -> None:
+def _weights(section: PageSection, ours: AnyRun, theirs: AnyRun) -> None:
     if not (isinstance(ours, Run) and isinstance(theirs, Run)) or "rbf" in (ours.spec.kernel, theirs.spec.kernel):
         return
     try:
@@ -106,4 +106,4 @@ def _weights(section: Section, ours: AnyRun, theirs: AnyRun) -> None:
     moved = moved_weights(*steps)
     rows = [(name, f"{one:.4g}", f"{two:.4g}", f"{one - two:+.4g}") for name, one, two in moved]
     caption = f"Weights that differ most, at C = {steps[0].c:.4g} and C = {steps[1].c:.4g}"
-    section.tables.append(Table(caption, ("feature", *SIDES, "difference"), rows, names=1))
+    section.tables.append(PageTable(caption, ("feature", *SIDES, "difference"), rows, names=1))

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.draw import charts
 from pipeline.report.over_c import OverC
-from pipeline.report.parts import Figure, Table, number, share
+from pipeline.report.parts import Figure, PageTable, number, share
 from pipeline.report.weights import WeightPaths
 from pipeline.runs.score_curve import ScoreCurve, score_name
 from pipeline.runs.weights import TopWeights
@@ -29,22 +29,22 @@ def validation_figure(curve: ScoreCurve, name: str | None = None) -> Figure:
         rows.append((*cells, " and ".join(mark for mark, where in marks.items() if where == c)))
     said = f"{label} over C, {len(curve.cs)} values of C"
     said += "".join(f"; {mark} at C = {c:.4g}" for mark, c in marks.items())
-    return Figure(f"Validation: {label}", said, curve.drawing(name), Table(f"{label} by C", header, rows))
+    return Figure(f"Validation: {label}", said, curve.drawing(name), PageTable(f"{label} by C", header, rows))
 
 
 def gap_figure(path: OverC, tol: float) -> Figure:
     """Show the relative gaps over C."""
     rows = [(number(c), f"{gap:.2e}", f"{gap / tol:.0%}") for c, gap in zip(path.c, path.gap, strict=True)]
     said = f"Relative duality gaps of {path.count} models; the largest is {path.gap.max():.1e}, tol is {tol:g}"
-    table = Table("Relative gaps by C", ("C", "relative gap", "of tol"), rows)
+    table = PageTable("Relative gaps by C", ("C", "relative gap", "of tol"), rows)
     return Figure("Certificates", said, partial(charts.gaps, cs=path.c, found=path.gap, tol=tol), table)
 
 
-def worst_gaps(path: OverC, tol: float, count: int = 5) -> Table:
+def worst_gaps(path: OverC, tol: float, count: int = 5) -> PageTable:
     """Return the models with the largest gaps."""
     worst = np.argsort(-path.gap, kind="stable")[:count]
     rows = [(f"{k}", number(float(path.c[k])), f"{path.gap[k]:.2e}", f"{path.gap[k] / tol:.0%}") for k in worst]
-    return Table("The largest gaps", ("step", "C", "relative gap", "of tol"), rows)
+    return PageTable("The largest gaps", ("step", "C", "relative gap", "of tol"), rows)
 
 
 def screening_figure(path: OverC, rule: str) -> Figure:
@@ -56,7 +56,7 @@ def screening_figure(path: OverC, rule: str) -> Figure:
         for k, c in enumerate(path.c)
     ]
     said = f"Rows proven by {RULE_NAMES[rule]} before the solve: alpha = 0 (ZERO), alpha at its bound (UPPER), or kept"
-    table = Table("Rows by verdict", ("C", "ZERO", "UPPER", "kept", "screened"), rows)
+    table = PageTable("Rows by verdict", ("C", "ZERO", "UPPER", "kept", "screened"), rows)
     draw = partial(charts.stacked, cs=path.c, parts=shares, label="share of rows", share=True)
     return Figure("Screened before the solve", said, draw, table)
 
@@ -71,7 +71,7 @@ def rules_figure(path: OverC) -> Figure:
     said = "Screening rate: decided rows over all rows that are not on the margin at the solution, as in the paper"
     header = ("C", *rates, "rows off the margin")
     draw = partial(charts.lines, cs=path.c, parts=rates, label="screening rate", share=True)
-    return Figure("Screening rate by rule", said, draw, Table("Rates by rule", header, rows))
+    return Figure("Screening rate by rule", said, draw, PageTable("Rates by rule", header, rows))
 
 
 def seconds_figure(path: OverC) -> Figure:
@@ -83,7 +83,7 @@ def seconds_figure(path: OverC) -> Figure:
         for k, c in enumerate(path.c)
     ]
     said = f"Seconds of each of {path.count} steps by phase, {float(np.sum(total)):.1f} in all"
-    table = Table("Seconds by phase", ("C", *parts, "total"), rows)
+    table = PageTable("Seconds by phase", ("C", *parts, "total"), rows)
     return Figure("Seconds a step", said, partial(charts.stacked, cs=path.c, parts=parts, label="seconds"), table)
 
 
@@ -92,7 +92,7 @@ def reads_figure(path: OverC) -> Figure:
     rows = [(number(float(c)), f"{reads:.2f}") for c, reads in zip(path.c, path.passes, strict=True)]
     said = f"How often each step read the data; {path.passes.mean():.2f} on average"
     draw = partial(charts.lines, cs=path.c, parts={"reads": path.passes}, label="reads of the data")
-    return Figure("Reads a step", said, draw, Table("Reads by C", ("C", "reads"), rows))
+    return Figure("Reads a step", said, draw, PageTable("Reads by C", ("C", "reads"), rows))
 
 
 def working_set_figure(path: OverC) -> Figure:
@@ -100,7 +100,7 @@ def working_set_figure(path: OverC) -> Figure:
     parts = {"solved for": path.working_set, "free": path.free, "at bound": path.at_bound}
     rows = [(number(float(c)), *(f"{int(v[k]):,}" for v in parts.values())) for k, c in enumerate(path.c)]
     said = "Rows in the largest working set of each step, rows with alpha inside its box, rows with alpha at its bound"
-    table = Table("Working set by C", ("C", *parts), rows)
+    table = PageTable("Working set by C", ("C", *parts), rows)
     return Figure("Working set", said, partial(charts.lines, cs=path.c, parts=parts, label="rows"), table)
 
 
@@ -112,7 +112,7 @@ def weights_figure(found: TopWeights, title: str = "Largest weights") -> Figure:
         for each in (*found.largest, *([found.bias] if found.bias else []))
     ]
     said = f"The {len(names)} largest of {found.nonzero:,} weights that are not 0, at C = {found.c:.4g}"
-    table = Table("Weights by name", ("feature", "weight", "speaks for"), rows, names=1)
+    table = PageTable("Weights by name", ("feature", "weight", "speaks for"), rows, names=1)
     height = max(2.0, 0.5 + 0.19 * len(names))
     return Figure(title, said, partial(charts.weight_bars, names=names, values=values), table, height=height)
 
@@ -122,5 +122,5 @@ def paths_figure(found: WeightPaths, chosen: float | None) -> Figure:
     rows = [(number(float(c)), *(f"{x:.4g}" for x in found.values[:, k])) for k, c in enumerate(found.cs)]
     said = f"The weights of {len(found.names)} features over C"
     draw = partial(charts.weight_paths, cs=found.cs, names=found.names, paths=found.values, chosen=chosen)
-    table = Table("Weights by C", ("C", *found.names), rows)
+    table = PageTable("Weights by C", ("C", *found.names), rows)
     return Figure("Paths of the largest weights", said, draw, table, height=3.9)

@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.draw import charts
 from pipeline.maths.calibration import Calibration
 from pipeline.report.held_out import Curves, bars, confusion_of, curves, groups
-from pipeline.report.parts import Figure, Section, Table, number, share
+from pipeline.report.parts import Figure, PageSection, PageTable, number, share
 from pipeline.runs.held_out import HOLDOUT, VALIDATION, ClassesHeldOut, HeldOut
 
 ROWS_OF = {
@@ -25,12 +25,12 @@ HEADING = "The chosen model on rows it was not trained on"
 
 def judged_section(
     found: HeldOut, sides: tuple[str, str], calibration: Calibration | None, rows_of: str | None = None
-) -> Section:
+) -> PageSection:
     """Return the section of a run of two classes; ``sides`` are the names of the negative and the positive one."""
     histogram = found.histogram
     n = int(histogram.negative.sum() + histogram.positive.sum())
     matrix, said = confusion_of(histogram), curves(histogram)
-    section = Section(HEADING, f"C = {found.c:.4g} on {n:,} rows: {rows_of or ROWS_OF[found.of]}.")
+    section = PageSection(HEADING, f"C = {found.c:.4g} on {n:,} rows: {rows_of or ROWS_OF[found.of]}.")
     section.tables.append(_confusion_table(matrix, sides))
     if said is None:
         section.missing.append("Curves need rows of both classes; all rows here are of one.")
@@ -42,25 +42,25 @@ def judged_section(
     return section
 
 
-def classes_section(found: ClassesHeldOut, names: Sequence[str], rows_of: str | None = None) -> Section:
+def classes_section(found: ClassesHeldOut, names: Sequence[str], rows_of: str | None = None) -> PageSection:
     """Return the section of a run of several classes: the confusion, and which classes are taken for which."""
     matrix = np.array(found.confusion)
     count = matrix.sum(axis=1)
     shares = matrix / np.maximum(count, 1)[:, None]
-    section = Section(HEADING, f"C = {found.c:.4g} on {int(count.sum()):,} rows: {rows_of or ROWS_OF[found.of]}.")
+    section = PageSection(HEADING, f"C = {found.c:.4g} on {int(count.sum()):,} rows: {rows_of or ROWS_OF[found.of]}.")
     said = np.maximum(matrix.sum(axis=0), 1)
     rows = [
         (name, f"{count[k]:,}", share(shares[k, k]) if count[k] else "–", share(matrix[k, k] / said[k]))
         for k, name in enumerate(names)
     ]
-    section.tables.append(Table("By class", ("class", "rows", "recall", "precision"), rows, names=1))
+    section.tables.append(PageTable("By class", ("class", "rows", "recall", "precision"), rows, names=1))
     mixed = [(k, j) for k, j in np.ndindex(*matrix.shape) if k != j and matrix[k, j]]
     mixed.sort(key=lambda at: -int(matrix[at]))
     cells = [(names[k], names[j], f"{matrix[k, j]:,}", share(shares[k, j])) for k, j in mixed[:MOST_MIXED]]
     header = ("class", "called", "rows", "of the class")
-    section.tables.append(Table("What is taken for what most often", header, cells, names=2))
+    section.tables.append(PageTable("What is taken for what most often", header, cells, names=2))
     if len(names) <= MOST_DRAWN:
-        table = Table(
+        table = PageTable(
             "Confusion",
             ("is, called", *names),
             [(name, *(f"{x:,}" for x in row)) for name, row in zip(names, matrix, strict=True)],
@@ -74,11 +74,11 @@ def classes_section(found: ClassesHeldOut, names: Sequence[str], rows_of: str | 
     return section
 
 
-def _confusion_table(matrix: np.ndarray, sides: tuple[str, str]) -> Table:
+def _confusion_table(matrix: np.ndarray, sides: tuple[str, str]) -> PageTable:
     right = [row[k] / row.sum() if row.sum() else None for k, row in enumerate(matrix)]
     rows = [(name, *(f"{x:,}" for x in row), share(part)) for name, row, part in zip(sides, matrix, right, strict=True)]
     header = ("is", *(f"called {name}" for name in sides), "right")
-    return Table("Confusion", header, rows, names=1)
+    return PageTable("Confusion", header, rows, names=1)
 
 
 def _roc(found: Curves) -> Figure:
@@ -92,7 +92,7 @@ def _roc(found: Curves) -> Figure:
     )
     said = f"Receiver operating characteristic, area {found.auc:.4f}"
     header = ("score above", "false positive rate", "true positive rate")
-    return Figure(f"ROC (area {found.auc:.4f})", said, draw, Table("ROC", header, rows))
+    return Figure(f"ROC (area {found.auc:.4f})", said, draw, PageTable("ROC", header, rows))
 
 
 def _precision(found: Curves, matrix: np.ndarray) -> Figure:
@@ -108,7 +108,7 @@ def _precision(found: Curves, matrix: np.ndarray) -> Figure:
         chance=([0, 1], [base] * 2),
     )
     said = f"Precision over recall, average precision {found.average_precision:.4f}; guessing has {base:.4f}"
-    table = Table("Precision and recall", ("score above", "recall", "precision"), rows)
+    table = PageTable("Precision and recall", ("score above", "recall", "precision"), rows)
     return Figure(f"Precision and recall (average {found.average_precision:.4f})", said, draw, table)
 
 
@@ -124,7 +124,7 @@ def _reliability(found: HeldOut, calibration: Calibration | None) -> Figure:
     text = "How many of the rows with about the same score are positive, with 95 % intervals"
     if calibration is not None and found.of != VALIDATION:
         text += "; the calibration was fitted on these scores"
-    table = Table("Reliability", (label, "rows", "positive", "95 %"), rows)
+    table = PageTable("Reliability", (label, "rows", "positive", "95 %"), rows)
     return Figure("Reliability", text, draw, table)
 
 
@@ -136,7 +136,7 @@ def _scores(found: HeldOut, sides: tuple[str, str]) -> Figure:
     ]
     draw = partial(charts.histogram, edges=edges, sides={sides[0]: negative, sides[1]: positive})
     said = f"Rows by score, {sides[0]} and {sides[1]}; a score above 0 says {sides[1]}"
-    return Figure("Scores", said, draw, Table("Scores (rows are spread over their bins)", ("score", *sides), rows))
+    return Figure("Scores", said, draw, PageTable("Scores (rows are spread over their bins)", ("score", *sides), rows))
 
 
 def _some(*columns: np.ndarray, most: int = 25) -> list[tuple[float, ...]]:

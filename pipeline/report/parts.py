@@ -10,7 +10,7 @@ from pipeline.draw.canvas import HEIGHT, WIDTH, Draw
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """Rows of text under a header; all columns but the first ``names`` hold numbers."""
 
     caption: str
@@ -26,7 +26,7 @@ class Figure:
     title: str
     description: str
     draw: Draw
-    table: Table
+    table: PageTable
     width: float = WIDTH
     height: float = HEIGHT
 
@@ -40,13 +40,13 @@ class Command:
 
 
 @dataclass
-class Section:
+class PageSection:
     """A part of a page: what is to be said first, figures, tables, commands; ``missing`` says what is not there."""
 
     heading: str
     lead: str = ""
     figures: list[Figure] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[PageTable] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
@@ -58,7 +58,7 @@ class Page:
     title: str
     verdict: str
     good: bool
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
     made_by: str
 
 

@@ -23,7 +23,7 @@ from pipeline.report.figures import (
 from pipeline.report.judged import HEADING, classes_section, judged_section
 from pipeline.report.over_c import OverC, over_c
 from pipeline.report.page import made_by
-from pipeline.report.parts import Page, Section, Table, number
+from pipeline.report.parts import Page, PageSection, PageTable, number
 from pipeline.report.weights import weight_paths
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import Run
@@ -78,8 +78,8 @@ def verdict(run: AnyRun, path: OverC, curve: ScoreCurve | None) -> str:
     return said[0].upper() + said[1:] + "."
 
 
-def _validation(run: AnyRun, curve: ScoreCurve | None) -> Section:
-    section = Section("Which C")
+def _validation(run: AnyRun, curve: ScoreCurve | None) -> PageSection:
+    section = PageSection("Which C")
     if curve is None:
         section.missing.append(NOT_SCORED)
         return section
@@ -97,7 +97,7 @@ def _validation(run: AnyRun, curve: ScoreCurve | None) -> Section:
     return section
 
 
-def _judged(run: AnyRun, given: Any, rows_of: str | None) -> Section:
+def _judged(run: AnyRun, given: Any, rows_of: str | None) -> PageSection:
     kept = given or run.header.held_out
     if isinstance(kept, ClassesHeldOut) and isinstance(run, ClassesRun):
         return classes_section(kept, run.classes, rows_of)
@@ -108,7 +108,7 @@ def _judged(run: AnyRun, given: Any, rows_of: str | None) -> Section:
             sides = "the rest", sides[1]
         fitting = calibration if calibration is not None and calibration.c in (None, kept.c) else None
         return judged_section(kept, sides, fitting, rows_of)
-    section = Section(HEADING)
+    section = PageSection(HEADING)
     if score_curve(run) is None:
         section.missing.append(NOT_SCORED)
     elif not run.is_finished:
@@ -125,17 +125,17 @@ def _side(labels: tuple[str, ...], sign: str) -> str:
     return labels[0] if len(labels) == 1 else sign
 
 
-def _certificates(run: AnyRun, path: OverC) -> Section:
+def _certificates(run: AnyRun, path: OverC) -> PageSection:
     what = "the largest of all classes" if isinstance(run, ClassesRun) else "over all rows"
     lead = f"Each model's primal value is at most its relative gap above the optimum; {what}."
-    section = Section("Certificates", lead, tables=[worst_gaps(path, run.spec.tol)])
+    section = PageSection("Certificates", lead, tables=[worst_gaps(path, run.spec.tol)])
     if path.count > 1:
         section.figures.append(gap_figure(path, run.spec.tol))
     return section
 
 
-def _weights(run: AnyRun) -> Section:
-    section = Section("Weights")
+def _weights(run: AnyRun) -> PageSection:
+    section = PageSection("Weights")
     if run.spec.kernel != "linear":
         section.missing.append(f"A model of kernel {run.spec.kernel} has no weights of features.")
         return section
@@ -163,14 +163,14 @@ def _weights(run: AnyRun) -> Section:
     return section
 
 
-def _screening(run: AnyRun, path: OverC) -> Section:
-    section = Section("Screening", "What was proven of rows before the solve, from the model before.")
+def _screening(run: AnyRun, path: OverC) -> PageSection:
+    section = PageSection("Screening", "What was proven of rows before the solve, from the model before.")
     if run.spec.rule == "none":
         section.missing.append("The run screened nothing (--rule none).")
     if path.count == 1:
         k, rows = 0, max(1, int(path.rows[0]))
         cells = [(name, f"{int(v[k]):,}", f"{v[k] / rows:.1%}") for name, v in _verdicts(path).items()]
-        section.tables.append(Table("Rows by verdict", ("verdict", "rows", "share"), cells, names=1))
+        section.tables.append(PageTable("Rows by verdict", ("verdict", "rows", "share"), cells, names=1))
         return section
     section.figures += [screening_figure(path, run.spec.rule), rules_figure(path)]
     if run.spec.rule == "it" and len(path.rules) == 1:
@@ -182,19 +182,19 @@ def _verdicts(path: OverC) -> dict[str, Any]:
     return {"ZERO": path.zero, "UPPER": path.upper, "kept": path.kept}
 
 
-def _time(path: OverC) -> Section:
+def _time(path: OverC) -> PageSection:
     total = float(sum(values.sum() for values in path.seconds.values()))
     lead = f"{total:.1f} s in {path.count:,} steps, {path.passes.mean():.2f} reads of the data a step."
-    section = Section("Time and reads", lead)
+    section = PageSection("Time and reads", lead)
     if path.count > 1:
         section.figures += [seconds_figure(path), reads_figure(path), working_set_figure(path)]
     else:
         rows = [(name, f"{values[0]:.3g}") for name, values in path.seconds.items()]
-        section.tables.append(Table("Seconds by phase", ("phase", "seconds"), rows, names=1))
+        section.tables.append(PageTable("Seconds by phase", ("phase", "seconds"), rows, names=1))
     return section
 
 
-def _about(run: AnyRun) -> Section:
+def _about(run: AnyRun) -> PageSection:
     data, header, spec, default = run.header.data, run.header, run.spec, PathSpec()
     classes = data.classes or (", ".join(data.negative), ", ".join(data.positive))
     facts = [
@@ -220,12 +220,12 @@ def _about(run: AnyRun) -> Section:
     ]
     versions = list(header.versions.items())
     tables = [
-        Table("Data", ("", ""), facts, names=2),
-        Table("Settings", ("", "", ""), settings, names=3),
-        Table("Run", ("", ""), spent, names=2),
-        Table("Versions", ("", ""), versions, names=2),
+        PageTable("Data", ("", ""), facts, names=2),
+        PageTable("Settings", ("", "", ""), settings, names=3),
+        PageTable("Run", ("", ""), spent, names=2),
+        PageTable("Versions", ("", ""), versions, names=2),
     ]
-    return Section("Data, settings, versions", tables=tables, commands=commands(run))
+    return PageSection("Data, settings, versions", tables=tables, commands=commands(run))
 
 
 def _setting(value: Any) -> str:

@@ -15,7 +15,7 @@ from pipeline.nightly.ledger import QUARANTINE
 from pipeline.nightly.records import NOTHING_NEW, PUBLISHED, NightRecord
 from pipeline.nightly.store import Store
 from pipeline.report.page import made_by
-from pipeline.report.parts import Figure, Page, Section, Table, number, share
+from pipeline.report.parts import Figure, Page, PageSection, PageTable, number, share
 from pipeline.report.weights import moved_weights
 from pipeline.runs.directory import Run, open_run
 from pipeline.runs.score_curve import score_name
@@ -54,18 +54,20 @@ def _verdict(store: Store, nights: list[NightRecord]) -> str:
     return f"{said}. {len(nights)} nights: " + ", ".join(f"{n} {status}" for status, n in counts.items()) + "."
 
 
-def _nights(nights: list[NightRecord]) -> Section:
+def _nights(nights: list[NightRecord]) -> PageSection:
     rows = []
     for night in reversed(nights):
         gates = "; ".join(str(gate) for gate in night.gates)
         why = night.error or night.problem or gates or "; ".join(night.notes)
         rows.append((night.night, night.status, number(night.c), number(night.relative_gap, 2), why))
-    table = Table("Nights, the newest first", ("night", "status", "C", "relative gap", "gates, or why"), rows, names=5)
-    return Section("Nights", tables=[table])
+    table = PageTable(
+        "Nights, the newest first", ("night", "status", "C", "relative gap", "gates, or why"), rows, names=5
+    )
+    return PageSection("Nights", tables=[table])
 
 
-def _scores(nights: list[NightRecord]) -> Section:
-    section = Section(
+def _scores(nights: list[NightRecord]) -> PageSection:
+    section = PageSection(
         "Both models on the same rows", "Today's model and yesterday's on the rows that neither was trained on."
     )
     known = [night for night in nights if night.scores]
@@ -82,7 +84,7 @@ def _scores(nights: list[NightRecord]) -> Section:
             (night.night, number(a), number(b), _gate(night, name))
             for night, a, b in zip(known, *pair.values(), strict=True)
         ]
-        table = Table(f"{label} by night", ("night", *pair, "gate"), rows, names=1)
+        table = PageTable(f"{label} by night", ("night", *pair, "gate"), rows, names=1)
         section.figures.append(_figure(label[0].upper() + label[1:], known, pair, label, table))
     return section
 
@@ -92,7 +94,7 @@ def _gate(night: NightRecord, name: str) -> str:
     return "; ".join("passed" if gate.passed else "not passed" for gate in found)
 
 
-def _rows(nights: list[NightRecord]) -> Section:
+def _rows(nights: list[NightRecord]) -> PageSection:
     moved = {
         "in": [float(night.files.rows_added) for night in nights],
         "out": [-float(night.files.rows_retired) for night in nights],
@@ -101,7 +103,7 @@ def _rows(nights: list[NightRecord]) -> Section:
         (night.night, f"{night.files.rows_added:,}", f"{night.files.rows_retired:,}", number(night.rows))
         for night in nights
     ]
-    table = Table("Rows by night", ("night", "in", "out", "rows"), rows, names=1)
+    table = PageTable("Rows by night", ("night", "in", "out", "rows"), rows, names=1)
     figures = [_figure("Rows in and out", nights, moved, "rows", table, bars=True)]
     counts = {
         "added": [float(len(night.files.added)) for night in nights],
@@ -110,13 +112,13 @@ def _rows(nights: list[NightRecord]) -> Section:
         "left out": [float(len(night.files.left_out)) for night in nights],
     }
     cells = [(night.night, *(f"{int(v[k])}" for v in counts.values())) for k, night in enumerate(nights)]
-    files = Table("Files by night", ("night", *counts), cells, names=1)
+    files = PageTable("Files by night", ("night", *counts), cells, names=1)
     figures.append(_figure("Files by fate", nights, counts, "files", files, bars=True))
-    return Section("Rows and files", figures=figures)
+    return PageSection("Rows and files", figures=figures)
 
 
-def _files(store: Store) -> Section:
-    section = Section("Quarantine")
+def _files(store: Store) -> PageSection:
+    section = PageSection("Quarantine")
     try:
         entries = list(store.ledger().entries.values())
     except SieveError as error:
@@ -124,20 +126,20 @@ def _files(store: Store) -> Section:
         return section
     counts = Counter(entry.status or "seen" for entry in entries)
     section.tables.append(
-        Table("All files by fate", ("fate", "files"), [(k, f"{n:,}") for k, n in counts.items()], names=1)
+        PageTable("All files by fate", ("fate", "files"), [(k, f"{n:,}") for k, n in counts.items()], names=1)
     )
     kept = [entry for entry in entries if entry.status in QUARANTINE]
     rows = [(PurePosixPath(entry.name).name, entry.status, entry.night, entry.note) for entry in kept]
     if rows:
-        section.tables.append(Table("In quarantine", ("file", "status", "night", "why"), rows, names=4))
+        section.tables.append(PageTable("In quarantine", ("file", "status", "night", "why"), rows, names=4))
     else:
         section.missing.append("No file is in quarantine.")
     return section
 
 
-def _time(nights: list[NightRecord]) -> Section:
+def _time(nights: list[NightRecord]) -> PageSection:
     known = [night for night in nights if night.seconds]
-    section = Section("Seconds and reads")
+    section = PageSection("Seconds and reads")
     if not known:
         section.missing.append("No night says what it took.")
         return section
@@ -147,19 +149,19 @@ def _time(nights: list[NightRecord]) -> Section:
     rows = [
         (night.night, *(number(v[k], 3) for v in parts.values()), number(total[k], 3)) for k, night in enumerate(known)
     ]
-    table = Table("Seconds by phase", ("night", *parts, "total"), rows, names=1)
+    table = PageTable("Seconds by phase", ("night", *parts, "total"), rows, names=1)
     section.figures.append(_figure("Seconds by phase", known, parts, "seconds", table, bars=True))
     read = {"reads": [np.nan if night.passes is None else night.passes for night in known]}
     settled = [night.settled for night in known]
     cells = [(night.night, number(read["reads"][k], 3), share(settled[k])) for k, night in enumerate(known)]
-    table = Table("Reads by night", ("night", "reads", "settled by yesterday's model"), cells, names=1)
+    table = PageTable("Reads by night", ("night", "reads", "settled by yesterday's model"), cells, names=1)
     section.figures.append(_figure("Reads of the data", known, read, "reads", table))
     return section
 
 
-def _weights(store: Store, nights: list[NightRecord]) -> Section:
+def _weights(store: Store, nights: list[NightRecord]) -> PageSection:
     """Compare the weights of the last two published models that are still there."""
-    section = Section("Weights that moved")
+    section = PageSection("Weights that moved")
     names = [night.night for night in nights if night.status == PUBLISHED and (store.runs / night.night).is_dir()][-2:]
     if len(names) < 2:
         section.missing.append("There are no two published runs any more to compare (keep: runs in job.yaml).")
@@ -175,13 +177,18 @@ def _weights(store: Store, nights: list[NightRecord]) -> Section:
         return section
     rows = [(name, f"{one:.4g}", f"{two:.4g}", f"{one - two:+.4g}") for name, one, two in moved]
     section.tables.append(
-        Table(f"From {names[0]} to {names[1]}", ("feature", names[1], names[0], "moved"), rows, names=1)
+        PageTable(f"From {names[0]} to {names[1]}", ("feature", names[1], names[0], "moved"), rows, names=1)
     )
     return section
 
 
 def _figure(
-    title: str, nights: list[NightRecord], parts: dict[str, list[float]], label: str, table: Table, bars: bool = False
+    title: str,
+    nights: list[NightRecord],
+    parts: dict[str, list[float]],
+    label: str,
+    table: PageTable,
+    bars: bool = False,
 ) -> Figure:
     names = [night.night for night in nights]
     draw = partial(charts.by_night, nights=names, parts=parts, label=label, bars=bars)

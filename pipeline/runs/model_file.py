@@ -174,11 +174,11 @@ class StoredModel:
     def is_whole(self) -> bool:
         """Check that everything is there and fits, and every byte against the checksums in the file."""
         try:
-            sizes = self._sizes()
-            for name, size in VECTORS.items():
-                for _ in self._entries(name, sizes[size]):
-                    pass
             with self._opened() as archive:
+                sizes = self._sizes(archive)
+                for name, size in VECTORS.items():
+                    for _ in _entries(archive, name, sizes[size]):
+                        pass
                 for name in ("c", "zero_bits", "upper_bits"):
                     _array(archive, name)
         except RunError:
@@ -208,57 +208,40 @@ class StoredModel:
 
     def w_alpha(self) -> np.ndarray | None:
         """The vector sum alpha_i z_i if it was stored apart from w."""
-        return self._dense("w_alpha") if self._has("w_alpha") else None
+        with self._opened() as archive:
+            there = _holds(archive, "w_alpha")
+        return self._dense("w_alpha") if there else None
 
     def verdicts(self) -> np.ndarray:
         """KEEP, ZERO or UPPER by row, as screened before the solve."""
-        n = self._sizes()["n_rows"]
-        found = np.full(n, KEEP, np.int8)
-        for key, verdict in (("zero_bits", ZERO), ("upper_bits", UPPER)):
-            found[np.unpackbits(self[key], count=n).astype(bool)] = verdict
+        with self._opened() as archive:
+            n = self._sizes(archive)["n_rows"]
+            found = np.full(n, KEEP, np.int8)
+            for key, verdict in (("zero_bits", ZERO), ("upper_bits", UPPER)):
+                found[np.unpackbits(_array(archive, key), count=n).astype(bool)] = verdict
         return found
 
-    def _sizes(self) -> dict[str, int]:
+    def _sizes(self, archive: zipfile.ZipFile) -> dict[str, int]:
         """Return the numbers of rows and features; there are bits for as many rows, and no others were expected."""
-        with self._opened() as archive:
-            sizes = {name: int(_array(archive, name)) for name in ("n_rows", "n_features")}
-            if self.stated_c is not None and (c := float(_array(archive, "c"))) != self.stated_c:
-                raise ValueError(f"it is for C = {c:g}, not for {self.stated_c:g}")
-            for name in ("zero_bits", "upper_bits"):
-                if _length(archive, name) != -(-sizes["n_rows"] // 8):
-                    raise ValueError(f"{name} are not those of {sizes['n_rows']} rows")
-            for name, expected in (("n_rows", self.n_rows), ("n_features", self.n_features)):
-                if sizes[name] != (sizes[name] if expected is None else expected):
-                    raise ValueError(f"{name} is {sizes[name]}, in run.json it is {expected}")
+        sizes = {name: int(_array(archive, name)) for name in ("n_rows", "n_features")}
+        if self.stated_c is not None and (c := float(_array(archive, "c"))) != self.stated_c:
+            raise ValueError(f"it is for C = {c:g}, not for {self.stated_c:g}")
+        for name in ("zero_bits", "upper_bits"):
+            if _length(archive, name) != -(-sizes["n_rows"] // 8):
+                raise ValueError(f"{name} are not those of {sizes['n_rows']} rows")
+        for name, expected in (("n_rows", self.n_rows), ("n_features", self.n_features)):
+            if sizes[name] != (sizes[name] if expected is None else expected):
+                raise ValueError(f"{name} is {sizes[name]}, in run.json it is {expected}")
         return sizes
 
-    def _has(self, name: str) -> bool:
-        with self._opened() as archive:
-            return _holds(archive, name)
-
     def _dense(self, name: str, out: np.ndarray | None = None) -> np.ndarray:
-        count = self._sizes()[VECTORS[name]]
-        full = np.zeros(count) if out is None else out
-        full[:] = 0.0
-        for index, value in self._entries(name, count):
-            full[index] = value
-        return full
-
-    def _entries(self, name: str, count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the nonzero entries of a vector, a chunk at a time; of a vector that is not there, none."""
         with self._opened() as archive:
-            if name in OPTIONAL and not _holds(archive, name):
-                return
-            last = -1
-            for index, value in zip(*(_pieces(archive, f"{name}_{kind}") for kind in PARTS), strict=True):
-                if index.size != value.size:
-                    raise ValueError(f"{name} has not as many indices as values")
-                if index[0] <= last or index[-1] >= count or (index[1:] <= index[:-1]).any():
-                    raise ValueError(f"the indices of {name} do not ascend from 0 to at most {count - 1}")
-                if not np.isfinite(value).all():
-                    raise ValueError(f"{name} has values that are not finite")
-                yield index, value
-                last = int(index[-1])
+            count = self._sizes(archive)[VECTORS[name]]
+            full = np.zeros(count) if out is None else out
+            full[:] = 0.0
+            for index, value in _entries(archive, name, count):
+                full[index] = value
+        return full
 
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
@@ -281,6 +264,22 @@ def _kind(name: str) -> np.dtype:
 def _holds(archive: zipfile.ZipFile, name: str) -> bool:
     """Tell whether a vector is there."""
     return f"{name}_index.npy" in archive.namelist()
+
+
+def _entries(archive: zipfile.ZipFile, name: str, count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the nonzero entries of a vector, a chunk at a time; of a vector that is not there, none."""
+    if name in OPTIONAL and not _holds(archive, name):
+        return
+    last = -1
+    for index, value in zip(*(_pieces(archive, f"{name}_{kind}") for kind in PARTS), strict=True):
+        if index.size != value.size:
+            raise ValueError(f"{name} has not as many indices as values")
+        if index[0] <= last or index[-1] >= count or (index[1:] <= index[:-1]).any():
+            raise ValueError(f"the indices of {name} do not ascend from 0 to at most {count - 1}")
+        if not np.isfinite(value).all():
+            raise ValueError(f"{name} has values that are not finite")
+        yield index, value
+        last = int(index[-1])
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:

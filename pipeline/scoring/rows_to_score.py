@@ -31,7 +31,7 @@ from pipeline.data.reading.layout import Layout, listed
 from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, join_digests
 from pipeline.errors import NoRowsError, SpecError
 from pipeline.events import Listener, Note, silent
-from pipeline.maths.row_sketch import RowSketch, Tally
+from pipeline.maths.row_sketch import RowSketch, SketchTally
 from pipeline.scoring.models import AnyModel
 from pipeline.scoring.watch import Watch, block_tally
 
@@ -180,7 +180,7 @@ class _Part:
     score: np.ndarray
     sign: np.ndarray
     lanes: Lanes
-    tally: Tally
+    tally: SketchTally
 
 
 @dataclass(frozen=True)
@@ -199,5 +199,5 @@ class _Scorer:
         block = task()
         sign = self.labels.signs_of(block.labels)
         rows = join([Piece(block, sign, 0, block.n_rows)], self.model.bias, self.model.known)
-        tally = Tally() if self.sketch is None else block_tally(block, self.sketch)
+        tally = SketchTally() if self.sketch is None else block_tally(block, self.sketch)
         return block, _Part(self.model.block_scores(block, rows), sign, digest_rows(rows), tally)

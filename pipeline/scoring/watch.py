@@ -15,7 +15,7 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.reading.block import Block
 from pipeline.data.shards.digest import feature_hashes, placed_hashes
 from pipeline.engine.engine import Engine
-from pipeline.maths.row_sketch import RowSketch, Tally
+from pipeline.maths.row_sketch import RowSketch, SketchTally
 
 Piece = tuple[Shard, int, int]  # of a shard the rows from one to another
 
@@ -24,7 +24,7 @@ class Watch:
     """Counts the rows that it is shown; ``tally`` is what was found so far."""
 
     def __init__(self, sketch: RowSketch) -> None:
-        self.sketch, self.tally = sketch, Tally()
+        self.sketch, self.tally = sketch, SketchTally()
 
     def over(
         self,
@@ -49,14 +49,14 @@ class Watch:
             pass
 
 
-def block_tally(block: Block, sketch: RowSketch) -> Tally:
+def block_tally(block: Block, sketch: RowSketch) -> SketchTally:
     """Look up the rows of a block, which is in the model's numbers and has no bias column."""
     return sketch.tally(feature_hashes((block.indptr, block.indices, block.values), block.largest + 1))
 
 
 def _watched(
     item: Shard | Piece, hashes: np.ndarray, complete: bool, places: np.ndarray, task: Callable[..., Any], *needed: Any
-) -> tuple[Any, Tally]:
+) -> tuple[Any, SketchTally]:
     rows = item[0].load().part(*item[1:]) if isinstance(item, tuple) else item.load()
     found = placed_hashes((rows.indptr, rows.indices, rows.values), places)
     return task(item, *needed), RowSketch(hashes, complete).tally(found)

@@ -20,7 +20,7 @@ SLACK = 1e-6  # of a probability, whatever way its optimum was found
 
 
 @dataclass
-class LeftOut:
+class LeftOutRows:
     """Scores, doubts and labels of rows left out, by the models at the C of a calibration, from all folds."""
 
     said: dict[str, Any] | None

@@ -25,7 +25,7 @@ from pipeline.runs.chain import CHAIN
 from pipeline.runs.classes import chain_of
 from pipeline.runs.directory import FOLDS, PARTS, followed, read_item
 from pipeline.runs.records import CLASSES_FORMAT
-from pipeline.verify.calibration import LeftOut
+from pipeline.verify.calibration import LeftOutRows
 from pipeline.verify.class_scores import ScoredRows, codes_of, wrong_class_scores
 from pipeline.verify.header import check_seal
 from pipeline.verify.held_out import HeldOutClasses
@@ -35,7 +35,7 @@ from pipeline.verify.scores import WEIGHTED, best_steps, mean_scores, same_score
 from pipeline.verify.spaces import space_of
 from pipeline.verify.split import left_out
 from pipeline.verify.trained_rows import trained_rows
-from pipeline.verify.tuned import Found, check_curve, check_patience, check_stage, stages_of
+from pipeline.verify.tuned import FoldScores, check_curve, check_patience, check_stage, stages_of
 from pipeline.verify.validation import costs_of
 from pipeline.verify.verify import Finding, verify
 
@@ -79,7 +79,7 @@ class _Classes:
         self.taker = HeldOutClasses(self.item.get("held_out") if step is None else None)
         self.views = [data.against_rest(k, self.weights) for k in range(len(data.classes))]
 
-    def findings(self, left_out: Sequence[LeftOut] = ()) -> list[Finding]:
+    def findings(self, left_out: Sequence[LeftOutRows] = ()) -> list[Finding]:
         """Return the findings of all classes, and of those of the folds; raise RunError for what is wrong above.
 
         ``left_out``, one a class, take the scores of the rows left out of training.
@@ -89,7 +89,7 @@ class _Classes:
         asked = self._grid(runs)
         grid = self._check_grid(runs, asked)
         found: list[Finding] = []
-        takers = left_out or [LeftOut(None) for _ in runs]
+        takers = left_out or [LeftOutRows(None) for _ in runs]
         for run, view, taker in zip(runs, self.views, takers, strict=True):
             self._check_settings(run, asked)
             found += verify(self.engine, run.path, view, self.step, self.listen, left_out=taker, alone=False)
@@ -118,9 +118,9 @@ class _Classes:
             check_seal(self.said)
         return found
 
-    def _calibrated(self) -> list[LeftOut]:
+    def _calibrated(self) -> list[LeftOutRows]:
         """Return who takes the scores that calibrations were fitted on, one a class; none where there are none."""
-        return [LeftOut(each) for each in self.item.get("calibration") or ()] if self.step is None else []
+        return [LeftOutRows(each) for each in self.item.get("calibration") or ()] if self.step is None else []
 
     def _searches(self) -> list[list[list[_Classes]]]:
         """Return the runs of a tuned run's searches: by gamma, its own first, then by stage and fold."""
@@ -277,7 +277,7 @@ class _Classes:
         return np.array([known.get(label_text(s[0]), UNKNOWN) if len(s) == 1 else UNKNOWN for s in sides], np.int64)
 
 
-def _curves(search: Sequence[Sequence[_Classes]]) -> list[Found]:
+def _curves(search: Sequence[Sequence[_Classes]]) -> list[FoldScores]:
     """Return the scores of every fold by C."""
     return [
         {c: scores for run in runs for c, scores in zip(run.spec.grid or (), run.item.get("scores") or (), strict=True)}

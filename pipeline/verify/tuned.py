@@ -18,11 +18,11 @@ from pipeline.spec import SCORES, PathSpec
 from pipeline.verify.said import SaidRun, read_said
 from pipeline.verify.scores import SLACK, best_steps, mean_scores, number_of, same_scores, scores_at, sign_of
 
-Found = dict[float, Any]  # a fold's scores by C
+FoldScores = dict[float, Any]  # a fold's scores by C
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchRuns:
     """The runs of a search at one gamma, stage by stage, a run a fold."""
 
     stages: list[list[SaidRun]]
@@ -33,7 +33,7 @@ class Searched:
         return [run for stage in self.stages for run in stage]
 
     @property
-    def folds(self) -> list[Found]:
+    def folds(self) -> list[FoldScores]:
         """The scores of every fold by C."""
         return [
             {float(step.facts["c"]): scores_at(step) for run in runs for step in run.steps}
@@ -53,11 +53,11 @@ def stages_of(run: Path) -> list[list[Path]]:
     return found
 
 
-def searched(run: SaidRun) -> list[Searched]:
+def searched(run: SaidRun) -> list[SearchRuns]:
     """Return the searches of a tuned run, that at its gamma first; none of a run that was not tuned."""
     if run.header.get("cv_c") is None:
         return []
-    found = [Searched([_stage(run, folder) for folder in stages]) for stages in stages_of(run.path)]
+    found = [SearchRuns([_stage(run, folder) for folder in stages]) for stages in stages_of(run.path)]
     found.sort(key=lambda each: each.runs[0].spec.gamma != run.spec.gamma)
     if found[0].runs[0].spec.gamma != run.spec.gamma:
         raise RunError(f"{run.path}: was trained at a gamma that was not tried; tune again")
@@ -82,7 +82,9 @@ def check_stage(run: PathSpec, first: PathSpec, spec: PathSpec, k: int, where: s
         raise RunError(f"{where}: the search has other settings than its run ({changed}); tune again")
 
 
-def check_curve(where: Path, said: dict[str, Any], select: str, searches: Sequence[Sequence[Found]], c: float) -> None:
+def check_curve(
+    where: Path, said: dict[str, Any], select: str, searches: Sequence[Sequence[FoldScores]], c: float
+) -> None:
     """Raise RunError if run.json says another curve than the search, another choice by it, or another C was trained.
 
     ``searches`` are the folds' scores, those at the run's own gamma first; no other may have a better mean score.
@@ -109,7 +111,7 @@ def check_curve(where: Path, said: dict[str, Any], select: str, searches: Sequen
 
 
 def _curve(
-    where: Path, found: Sequence[Found]
+    where: Path, found: Sequence[FoldScores]
 ) -> tuple[list[float], list[dict[str, float | None]], list[dict[str, float | None]]]:
     cs = sorted(found[0])
     if any(sorted(fold) != cs for fold in found):

@@ -13,7 +13,7 @@ from pipeline.errors import RunError
 from pipeline.events import silent
 from pipeline.scoring.linear_model import trained_on
 from pipeline.verify import twofold
-from pipeline.verify.calibration import LeftOut
+from pipeline.verify.calibration import LeftOutRows
 from pipeline.verify.held_out import HeldOutRows
 from pipeline.verify.judge_rows import EPS
 from pipeline.verify.kernel_validation import Margins, kernel_validation
@@ -42,7 +42,7 @@ class Validation:
         trained: Dataset,
         models: Mapping[int, Model],
         class_weights: tuple[float, float],
-        takers: Sequence[HeldOutRows | LeftOut] = (),
+        takers: Sequence[HeldOutRows | LeftOutRows] = (),
     ) -> dict[int, str]:
         """Return what is wrong with the scores of which step, given the models of some; takers are shown all scores."""
         size = max(1, BATCH_BYTES // (8 * (6 * self.data.n_rows + 2 * trained.n_rows + 3 * self.data.n_features)))

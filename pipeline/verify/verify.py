@@ -28,7 +28,7 @@ from pipeline.errors import RunError
 from pipeline.events import Listener, Note, Progress, silent
 from pipeline.runs.chain import MODEL, broken, is_chained
 from pipeline.runs.directory import FOLDS
-from pipeline.verify.calibration import LeftOut
+from pipeline.verify.calibration import LeftOutRows
 from pipeline.verify.enclosure import rounded_down, rounded_up
 from pipeline.verify.header import check_best, check_ends, check_seal, check_sketch
 from pipeline.verify.held_out import HeldOutRows
@@ -78,7 +78,7 @@ def verify(
     step: int | None = None,
     listen: Listener = silent,
     validation: Dataset | None = None,
-    left_out: LeftOut | None = None,
+    left_out: LeftOutRows | None = None,
     alone: bool = True,
 ) -> list[Finding]:
     """Return a finding for every step of a run, of its folds and of its search, or for the one step of each.
@@ -99,9 +99,9 @@ def verify(
     for each in (run, *folds):
         check_origin(each, data, listen if each is run else silent)
         check_ends(each, listen)
-    scored = LeftOut(run.header.get("calibration") if searches and step is None else None)
+    scored = LeftOutRows(run.header.get("calibration") if searches and step is None else None)
     held_out = HeldOutRows(run.header.get("held_out") if step is None else None)
-    own: tuple[LeftOut | HeldOutRows, ...] = () if left_out is None else (left_out,)
+    own: tuple[LeftOutRows | HeldOutRows, ...] = () if left_out is None else (left_out,)
     own += () if searches or run.header.get("cv_scores") is not None else (held_out,)
     found = _Verifier(engine, run, data, step, listen, judge, takers=own).findings()
     for fold in folds:
@@ -155,7 +155,7 @@ class _Verifier:
     listen: Listener
     judge: Validation | None = None
     problems: dict[int, str] = field(default_factory=dict)
-    takers: tuple[LeftOut | HeldOutRows, ...] = ()
+    takers: tuple[LeftOutRows | HeldOutRows, ...] = ()
 
     def findings(self) -> list[Finding]:
         """Return a finding a step."""

@@ -44,6 +44,11 @@ LOOPBACK = {  # any free port for the dashboard: Dask warns where its usual one 
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def warm_processes():
+    """None: here they are what users have."""
+
+
 @pytest.fixture(scope="module")
 def address():
     """A real cluster: a scheduler and two worker processes on the loopback interface."""

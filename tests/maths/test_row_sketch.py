@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.maths.row_sketch import RowSketch, SketchMaker, Tally
+from pipeline.maths.row_sketch import RowSketch, SketchMaker, SketchTally
 
 
 def hashes(n: int, seed: int = 0) -> np.ndarray:
@@ -36,15 +36,15 @@ def test_the_smallest_hashes_are_kept_once_each_whatever_the_cut(values, most, c
 def test_a_set_that_is_kept_whole_is_known_row_by_row():
     own = hashes(50)
     found = sketch_of(own).tally(np.concatenate([own[:7], own[:2], hashes(30, 1)]))
-    assert found == Tally(39, 39, 9)
+    assert found == SketchTally(39, 39, 9)
     assert (found.estimate, found.is_exact) == (9, True)
-    assert sketch_of(np.empty(0, np.uint64)).tally(own) == Tally(50, 50, 0)
+    assert sketch_of(np.empty(0, np.uint64)).tally(own) == SketchTally(50, 50, 0)
 
 
 def test_rows_without_features_are_nobody_s():
     nothing = np.zeros(5, np.uint64)
     assert sketch_of(nothing, hashes(3)).hashes.size == 3
-    assert sketch_of(nothing, hashes(3)).tally(np.concatenate([nothing, hashes(1)])) == Tally(1, 1, 1)
+    assert sketch_of(nothing, hashes(3)).tally(np.concatenate([nothing, hashes(1)])) == SketchTally(1, 1, 1)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
@@ -63,7 +63,7 @@ def test_tallies_add_up_and_nothing_looked_up_is_nothing_found():
     own = hashes(1000)
     sketch = sketch_of(own)
     parts = [sketch.tally(part) for part in np.array_split(own, 7)]
-    assert sum(parts, Tally()) == sketch.tally(own)
+    assert sum(parts, SketchTally()) == sketch.tally(own)
     above = own[own > sketch.limit][:3]
-    assert sketch.tally(above) == Tally(3, 0, 0)
+    assert sketch.tally(above) == SketchTally(3, 0, 0)
     assert sketch.tally(above).estimate == 0

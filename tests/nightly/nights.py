@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline.data.dataset import open_shards
 from pipeline.data.shards.manifest import read_manifest
+from pipeline.engine.engine import Engine
 from pipeline.errors import SieveError
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import run_nightly
+from pipeline.verify.classes import verify_any
 
 FIRST = date(2026, 3, 1)
 FEATURES = 8
@@ -108,11 +111,10 @@ def _without(item: dict[str, Any], names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if name not in names}
 
 
-def after_first_night(folder: Path) -> Nightly:
-    """A job after its first night."""
-    made = Nightly(folder)
+def after_first_night(made: Nightly) -> Nightly:
+    """The job after its first night."""
     made.arrive(0)
-    made.night(0)
+    assert made.night(0)["status"] == "published"
     return made
 
 
@@ -121,4 +123,11 @@ def copied(nightly: Nightly, folder: Path) -> Nightly:
     shutil.copytree(nightly.folder, folder, symlinks=True)
     ledger = folder / "store" / "files.json"
     ledger.write_text(ledger.read_text().replace(str(nightly.folder), str(folder)))
-    return Nightly(folder)
+    return type(nightly)(folder)
+
+
+def holds(nightly: Nightly) -> bool:
+    """Verify all certificates of the current run on the data as they are."""
+    with Engine("inline") as engine:
+        found = verify_any(engine, nightly.store / "current", open_shards(nightly.store / "shards"))
+    return all(finding.holds for finding in found)

@@ -22,9 +22,8 @@ from pipeline.nightly.yesterday import yesterday_of
 from pipeline.path.class_judge import split_rows
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import open_run
-from pipeline.verify.classes import verify_any
 from tests.forked import Server
-from tests.nightly.nights import FEATURES, FIRST, SETTINGS, Nightly, day
+from tests.nightly.nights import FEATURES, FIRST, SETTINGS, Nightly, day, holds
 from tests.nightly.test_killed import relative
 from tests.tampering import change_model
 from tests.trained import command
@@ -54,22 +53,9 @@ class Job(Nightly):
         return super().arrive(number, rows(number) if text is None else text, name or f"rows-{day(number)}.csv")
 
 
-@pytest.fixture
-def nightly(tmp_path):
-    return Job(tmp_path)
-
-
-@pytest.fixture
-def begun(nightly):
-    nightly.arrive(0)
-    assert nightly.night(0)["status"] == "published"
-    return nightly
-
-
-def holds(nightly: Nightly) -> bool:
-    with pipeline.Engine("inline") as engine:
-        found = verify_any(engine, nightly.store / "current", open_shards(nightly.store / "shards"))
-    return all(finding.holds for finding in found)
+@pytest.fixture(scope="module")
+def job_kind():
+    return Job
 
 
 def test_the_first_night_tries_what_tune_tries_and_ends_together(begun):

@@ -18,11 +18,6 @@ from tests.nightly.nights import SETTINGS, Nightly, day, rows
 pytestmark = pytest.mark.attack
 
 
-@pytest.fixture
-def nightly(tmp_path):
-    return Nightly(tmp_path)
-
-
 def several(nightly: Nightly, number: int, count: int = 5) -> list[Path]:
     """Let several files of a day arrive."""
     return [nightly.arrive(number, rows(10 * number + k, 20), f"part{k}-{day(number)}.svm") for k in range(count)]

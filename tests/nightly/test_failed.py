@@ -20,27 +20,12 @@ from pipeline.nightly.notify import notify
 from pipeline.nightly.operate import release_from_quarantine
 from pipeline.nightly.records import NightRecord
 from pipeline.nightly.store import Store
-from tests.nightly.nights import FIRST, SETTINGS, Nightly, after_first_night, copied, day, rows
+from tests.nightly.nights import FIRST, SETTINGS, Nightly, day, rows
 from tests.trained import command
 
 pytestmark = pytest.mark.attack
 FEW = "1 1:1\n-1 2:3\n"  # no row of these is held out
 TOLD = "import pathlib, sys; pathlib.Path(sys.argv[1]).open('a').write(sys.stdin.read())"
-
-
-@pytest.fixture
-def nightly(tmp_path):
-    return Nightly(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def first(tmp_path_factory):
-    return after_first_night(tmp_path_factory.mktemp("first"))
-
-
-@pytest.fixture
-def begun(first, tmp_path):
-    return copied(first, tmp_path / "job")
 
 
 def nightly_command(capsys, nightly: Nightly, number: int) -> tuple[int, str, str]:

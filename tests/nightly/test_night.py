@@ -24,29 +24,8 @@ from pipeline.nightly.night import plan_night
 from pipeline.nightly.yesterday import yesterday_of
 from pipeline.path.curve import coarse_grid
 from pipeline.runs.directory import open_run
-from pipeline.verify.verify import verify
-from tests.nightly.nights import FIRST, SETTINGS, Nightly, day, rows
+from tests.nightly.nights import FIRST, SETTINGS, day, holds, rows
 from tests.trained import command
-
-
-@pytest.fixture
-def nightly(tmp_path):
-    return Nightly(tmp_path)
-
-
-@pytest.fixture
-def begun(nightly):
-    """A job after its first night."""
-    nightly.arrive(0)
-    assert nightly.night(0)["status"] == "published"
-    return nightly
-
-
-def holds(nightly: Nightly) -> bool:
-    """Verify all certificates of the current run on the data as they are."""
-    with pipeline.Engine("inline") as engine:
-        found = verify(engine, nightly.store / "current", open_shards(nightly.store / "shards"))
-    return all(finding.holds for finding in found)
 
 
 def test_the_first_night_tries_what_tune_tries(begun):

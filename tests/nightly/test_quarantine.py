@@ -20,20 +20,10 @@ from pipeline.nightly import arrivals, days, intake, listing
 from pipeline.nightly.days import day_of
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night
-from tests.nightly.nights import SETTINGS, Nightly, after_first_night, copied, day, rows
+from tests.nightly.nights import SETTINGS, Nightly, day, rows
 from tests.trained import command
 
 pytestmark = pytest.mark.attack
-
-
-@pytest.fixture(scope="module")
-def first(tmp_path_factory):
-    return after_first_night(tmp_path_factory.mktemp("first"))
-
-
-@pytest.fixture
-def begun(first, tmp_path):
-    return copied(first, tmp_path / "job")
 
 
 @pytest.fixture

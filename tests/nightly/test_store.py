@@ -18,16 +18,11 @@ from pipeline.nightly.night import plan_night
 from pipeline.nightly.operate import status
 from pipeline.nightly.standing import standing
 from pipeline.nightly.store import Store
-from tests.nightly.nights import FIRST, SETTINGS, after_first_night, copied, day
+from tests.nightly.nights import FIRST, SETTINGS, copied, day
 from tests.trained import command
 
 pytestmark = pytest.mark.attack
 SAMPLE = re.compile(r'(svmsieve_[a-z_]+)\{(\w+="(?:[^"\\\n]|\\[\\"n])*",?)+\} -?[0-9.e+]+')
-
-
-@pytest.fixture(scope="module")
-def first(tmp_path_factory):
-    return after_first_night(tmp_path_factory.mktemp("first"))
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from pipeline.spec import RULES, SOLVERS
 from pipeline.working import solve as solve_held
 from pipeline.working.solver import RowSolver
 from tests.maths.problems import KINDS, make_problem
-from tests.worlds import ROUNDING, World, check_run, plain_world, write_shards
+from tests.worlds import ROUNDING, ReadOnce, World, check_run, plain_world, write_shards
 
 SCALES = (1.0, 1.0, 1.0, 1e-6, 1e6)
 
@@ -108,7 +108,7 @@ def test_the_eps_path_is_true_and_leaves_no_hole(tmp_path_factory, world, cuts, 
 def check_between(world: World, run, epsilon: float, c_max: float) -> None:
     """Between two steps, and from the last one on to C_max, the model of the step before is within epsilon."""
     ends = [step.c for step in run.steps[1:]] + [c_max]
-    for step, end in zip(run.steps, ends, strict=True):
+    for step, end in zip(map(ReadOnce, run.steps), ends, strict=True):
         for c in {math.sqrt(step.c * end), end * (1 - 1e-12)} if end > step.c else ():
             best = float(world.optimum(c).primal)
             assert world.primal(step.w, c) <= (1 + epsilon) * best + world.blur(c, step.w, step.alpha)

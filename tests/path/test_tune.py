@@ -20,7 +20,7 @@ from pipeline.errors import RunError, SpecError
 from pipeline.events import StepProgress
 from pipeline.maths.calibration import Calibration
 from pipeline.path import curve
-from pipeline.path.curve import coarse_grid, fine_grid, lattice
+from pipeline.path.curve import AROUND, coarse_grid, fine_grid, lattice
 from pipeline.runs.chain import sealed
 from pipeline.runs.directory import open_run
 from pipeline.verify.classes import verify_any
@@ -185,6 +185,12 @@ class TestRun:
         assert left[-1] is None  # on all rows
         assert len(left) == 3 * len(run.header.cv_c) + 1
         assert left[-10:-1] == [9, 8, 7, 6, 5, 4, 3, 2, 1]
+
+    def test_while_c_are_tried_the_last_is_taken_to_be_the_best(self, data):
+        heard = []
+        pipeline.tune(data, cv=3, listen=heard.append, patience=5)
+        left = [event.steps_left for event in heard if isinstance(event, StepProgress) and event.done]
+        assert set(left[: -3 * len(AROUND) - 1]) == {3 * (5 + len(AROUND) + 1) + 1}
 
 
 class TestCalibration:

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from pipeline.data.tables.encoding import AnyRole, Encoding, LeftOut
+from pipeline.data.tables.encoding import AnyRole, Encoding, LeftOutColumn
 from pipeline.data.tables.features import Category, Date, Hashed, Number, valued
 from pipeline.data.tables.plan import (
     AUTO,
@@ -32,7 +32,7 @@ from pipeline.data.tables.plan import (
     Text,
     Treatment,
 )
-from pipeline.data.tables.survey import BOOLEAN, DATE, EMPTY, NUMBER, OTHER, TEXT, UNTYPED, Found, Wish
+from pipeline.data.tables.survey import BOOLEAN, DATE, EMPTY, NUMBER, OTHER, TEXT, UNTYPED, ColumnFound, Wish
 from pipeline.data.tables.tally import LONGEST_VALUE
 from pipeline.data.tables.words import Words
 from pipeline.errors import DataError
@@ -79,7 +79,7 @@ def _wish(name: str, kind: str, asked: Treatment | None) -> Wish:
     )
 
 
-def decide(plan: TablePlan, kinds: Mapping[str, str], found: Mapping[Columns, Found], path: str) -> Encoding:
+def decide(plan: TablePlan, kinds: Mapping[str, str], found: Mapping[Columns, ColumnFound], path: str) -> Encoding:
     """Return the encoding of a table with these columns, of which so much is known."""
     maker = _Maker(plan, found, path)
     asked = dict(plan.treatments)
@@ -102,10 +102,10 @@ def decide(plan: TablePlan, kinds: Mapping[str, str], found: Mapping[Columns, Fo
 class _Maker:
     """Collects roles and what is left out."""
 
-    def __init__(self, plan: TablePlan, found: Mapping[Columns, Found], path: str) -> None:
+    def __init__(self, plan: TablePlan, found: Mapping[Columns, ColumnFound], path: str) -> None:
         self.plan, self.found, self.path = plan, found, path
         self.roles: list[AnyRole] = []
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[LeftOutColumn] = []
         self.ids = list(plan.ids)
         self.frequent: Counter[str] = Counter()
 
@@ -129,7 +129,7 @@ class _Maker:
 
     def leave(self, name: str, reason: str) -> None:
         """Leave a column out."""
-        self.left_out.append(LeftOut(name, reason))
+        self.left_out.append(LeftOutColumn(name, reason))
 
     def auto(self, name: str, kind: str) -> None:
         """Do with a column what is usual."""
@@ -228,12 +228,12 @@ class _Maker:
         self.leave(name, AN_ID)
 
     @staticmethod
-    def _is_id(found: Found) -> bool:
+    def _is_id(found: ColumnFound) -> bool:
         values = found.values
         return values is not None and not values.twice and found.rows - found.missing > FEW_ROWS
 
 
-def _whole(found: Found) -> bool:
+def _whole(found: ColumnFound) -> bool:
     """Tell whether the values of a column, as far as they are remembered, are whole numbers."""
     return found.values is not None and all(text.lstrip("+-").isdigit() for text in found.values.counts)
 

@@ -29,7 +29,7 @@ NAMES_SHOWN = 3  # of those that share a bucket
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeftOutColumn:
     """A column that is no feature, and why."""
 
     column: str
@@ -48,7 +48,7 @@ class Encoding:
     weight: str | None = None
     group: str | None = None
     ids: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutColumn, ...] = ()
     hash_bits: int = 0
     frequent: tuple[str, ...] = ()
     asked: str = ""

@@ -16,7 +16,7 @@ from pipeline.data.reading.layout import Layout, listed
 from pipeline.data.tables.decide import Columns, decide, wishes
 from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.plan import TablePlan
-from pipeline.data.tables.survey import EMPTY, UNTYPED, BatchFound, Found, Wish, kind_of, look
+from pipeline.data.tables.survey import EMPTY, UNTYPED, BatchFound, ColumnFound, Wish, kind_of, look
 from pipeline.data.tables.tally import MOST_TOGETHER
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Progress
@@ -72,7 +72,7 @@ class Survey:
     wishes: dict[Columns, Wish]
 
     def __post_init__(self) -> None:
-        self.found = {names: Found.nothing(wish, len(self.wishes)) for names, wish in self.wishes.items()}
+        self.found = {names: ColumnFound.nothing(wish, len(self.wishes)) for names, wish in self.wishes.items()}
 
     def tasks(self, table: Table) -> Iterator[Callable[[], tuple[dict[Columns, BatchFound], int, int]]]:
         """Yield callables that each look at a batch, for what is not settled yet."""
@@ -89,7 +89,7 @@ class Survey:
             self.found[names].add(found)
         self._forget()
 
-    def merge(self, later: Mapping[Columns, Found]) -> None:
+    def merge(self, later: Mapping[Columns, ColumnFound]) -> None:
         """Take in what is known of later rows."""
         for names, found in later.items():
             self.found[names].merge(found)

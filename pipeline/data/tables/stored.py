@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.data.shards.strict import ANY, UNICODE, Form, Must, fitting, list_of, number_between, one_among
 from pipeline.data.shards.strict import whole_between as whole
-from pipeline.data.tables.encoding import AnyRole, Encoding, LeftOut
+from pipeline.data.tables.encoding import AnyRole, Encoding, LeftOutColumn
 from pipeline.data.tables.features import Category, Date, Hashed, Number
 from pipeline.data.tables.plan import GAPS, MOST_HASH_BITS, PARTS, SCALES
 from pipeline.data.tables.words import Words
@@ -69,7 +69,7 @@ def from_json(item: object, where: str = "table") -> Encoding:
     roles = tuple(_role(each, f"{where}.roles[{k}]", top["hash_bits"]) for k, each in enumerate(top["roles"]))
     if any(len(pair) != 2 for pair in top["left_out"]):
         raise ValueError(f"{where}.left_out has an entry that is not a column and a reason")
-    left_out = tuple(LeftOut(*pair) for pair in top["left_out"])
+    left_out = tuple(LeftOutColumn(*pair) for pair in top["left_out"])
     encoding = Encoding(
         roles=roles,
         label=top["label"],

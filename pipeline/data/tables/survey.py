@@ -53,7 +53,7 @@ class Wish:
 
 
 @dataclass
-class Found:
+class ColumnFound:
     """What is known of a column after some rows. ``numbers`` is None, ``dates`` false once a cell is something else.
 
     ``infinite`` is the error for the first number that is, if they turn out to be numbers; ``comma`` the first number
@@ -71,7 +71,7 @@ class Found:
     words: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def nothing(cls, wish: Wish, columns: int = 1) -> Found:
+    def nothing(cls, wish: Wish, columns: int = 1) -> ColumnFound:
         """Return what is known before the first row, of one of so many columns."""
         return cls(
             tally=Numbers(max(1, min(BLOCK_NUMBERS, BLOCKS_CELLS // columns))) if wish.numbers else None,
@@ -102,7 +102,7 @@ class Found:
             self.values.add(batch.cells)
         self._count_words(batch.words)
 
-    def merge(self, later: Found) -> None:
+    def merge(self, later: ColumnFound) -> None:
         """Take in what was found in later rows."""
         numbers = None if later.tally is None else np.empty(0)
         more = (later.infinite, later.comma, later.dates, later.times)

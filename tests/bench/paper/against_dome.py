@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.maths.path_start import c_min, doubt_of
 from pipeline.maths.verdicts import KEEP, UPPER, verdicts
-from pipeline.report.parts import Figure, Table, number, share
+from pipeline.report.parts import Figure, PageTable, number, share
 from pipeline.solve.newton import solve_newton
 from pipeline.solve.reduced import ReducedProblem
 from tests.bench.measure import Seconds
@@ -103,7 +103,7 @@ def figure6(sets: Sets, effort: Effort) -> Exhibit:
             (f"{ratio:g}", *map(share, rate.values()), *(number(x, 3) for x in fast.values()))
             for ratio, rate, fast in lines
         ]
-        table = Table("Rates and speed-ups", header[1:], cells)
+        table = PageTable("Rates and speed-ups", header[1:], cells)
         said = f"Rates of IT and of the dome test (DT) on {rows.n:,} rows, and speed-ups; {rows.said}"
         drawing = partial(draw.against_dome, ratios=ratios, found=by_test, faster=faster)
         made.section.figures.append(Figure(f"{rows.title}, IT and dome", said, drawing, table, width=4.6, height=3.3))

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from pipeline.data.registry.synthetic import design
-from pipeline.report.parts import Figure, Table, number
+from pipeline.report.parts import Figure, PageTable, number
 from tests.bench.paper import draw
 from tests.bench.paper.exhibit import PRINTED, Effort, Exhibit, exhibit
 from tests.bench.paper.sets import MissingError, Sets
@@ -36,7 +36,7 @@ def table2(sets: Sets, effort: Effort) -> Exhibit:
         printed.append((facts["n"], facts["d"]))
         here.append((n or np.nan, d or np.nan))
     head = ("set", "name", "what it is here", "n printed", "d printed", "n here", "d here", "positive")
-    table = Table("The data sets, as printed and here", head, lines, names=3)
+    table = PageTable("The data sets, as printed and here", head, lines, names=3)
     made.section.tables.append(table)
     drawing = partial(draw.sizes, names=names, printed=np.array(printed, float), here=np.array(here, float))
     said = "Rows and features of each data set, as printed (hollow) and here (filled)"

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.report.parts import Section, Table
+from pipeline.report.parts import PageSection, PageTable
 
 PRINTED: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "printed.yaml").read_text())
 APPROACHES: dict[str, tuple[str, bool]] = {
@@ -67,7 +67,7 @@ class Exhibit:
     """A figure or table: its name, what is shown, its numbers by column, and the claims that were checked."""
 
     name: str
-    section: Section
+    section: PageSection
     header: tuple[str, ...]
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
@@ -76,7 +76,9 @@ class Exhibit:
         """Add what the page says of claims and slips."""
         if self.claims:
             rows = [(claim.text, "yes" if claim.holds else "NO", claim.found) for claim in self.claims]
-            self.section.tables.append(Table("What the paper says", ("the paper says", "here", "found"), rows, names=3))
+            self.section.tables.append(
+                PageTable("What the paper says", ("the paper says", "here", "found"), rows, names=3)
+            )
         if slip := PRINTED["slips"].get(self.name):
             self.section.missing.insert(0, f"A slip of the paper, or a gap in it: {slip}")
         return self
@@ -95,4 +97,4 @@ def named(kernel: str) -> str:
 
 def exhibit(name: str, heading: str, lead: str, header: Sequence[str]) -> Exhibit:
     """Begin one."""
-    return Exhibit(name, Section(f"{name.capitalize()[:-1]} {name[-1]}: {heading}", lead), tuple(header))
+    return Exhibit(name, PageSection(f"{name.capitalize()[:-1]} {name[-1]}: {heading}", lead), tuple(header))

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.report.parts import Figure, Table, share
+from pipeline.report.parts import Figure, PageTable, share
 from tests.bench.paper import draw
 from tests.bench.paper.exact import Exact
 from tests.bench.paper.exhibit import KERNELS, PRINTED, Claim, Effort, Exhibit, exhibit, named
@@ -46,7 +46,7 @@ def figure4(sets: Sets, effort: Effort) -> Exhibit:
             steps += len(found) * (len(effort.ratios) - 1)
             looser += int(np.count_nonzero(np.array(found["IT"]) < np.maximum(found["BT1"], found["BT2"])))
             cells = [(f"{line[0]:g}", *map(share, line[1:])) for line in lines]
-            table = Table("Rates by ratio", ("C_ref/C", *found), cells)
+            table = PageTable("Rates by ratio", ("C_ref/C", *found), cells)
             title = f"{rows.title}, {named(kernel)}"
             said = f"Screening rates at C = {c} from references at a share of it, {rows.n:,} rows ({rows.said})"
             drawing = partial(draw.rates, at=effort.ratios, found=found, label="C_ref / C")

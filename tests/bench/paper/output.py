@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeline.draw.canvas import drawn
 from pipeline.files import replacing
 from pipeline.report.page import html, made_by
-from pipeline.report.parts import Command, Page, Section
+from pipeline.report.parts import Command, Page, PageSection
 from tests.bench.paper.draw import panels
 from tests.bench.paper.exhibit import Effort, Exhibit
 
@@ -27,7 +27,7 @@ def page_of(exhibits: Sequence[Exhibit], effort: Effort, command: str) -> Page:
     named = [each.section.heading.split(":")[0] for each in exhibits if not all(claim.holds for claim in each.claims)]
     verdict += f"; those that do not are with {', '.join(named)}" if named else ""
     how = {"": "", "--quick": " with --quick: fewer C, smaller stand-ins", "--full": " with --full"}[effort.name]
-    about = Section(
+    about = PageSection(
         "How this was made",
         f"On {date.today().isoformat()}{how}. The paper is Ogawa, Suzuki, Suzumura, Takeuchi (2014); of its figures "
         "only the text is compared, which has no curves. Seconds are never compared with those of 2014.",

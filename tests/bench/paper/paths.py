@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +13,8 @@ import pipeline
 from pipeline.data.dataset import Dataset
 from pipeline.runs.directory import Run
 from tests.bench.measure import stopped_path
-from tests.bench.paper.exhibit import PRINTED, Effort, named
-from tests.bench.paper.sets import MissingError, PaperSet
+from tests.bench.paper.exhibit import KERNELS, PRINTED, Effort, add_once, named
+from tests.bench.paper.sets import MissingError, PaperSet, Sets
 
 SETTINGS = {"tol": 1e-4, "memory": "8GB", "workers": 1, "every_row": True}  # the paper's rules see every row
 
@@ -38,6 +40,21 @@ class Paths:
     def __init__(self, folder: Path, effort: Effort) -> None:
         self.folder, self.effort = folder, effort
         self._known: dict[tuple[str, str], CutPath] = {}
+
+    def along(
+        self, sets: Sets, keys: list[str], missing: list[str], held: float = math.inf
+    ) -> Iterator[tuple[PaperSet, str, CutPath]]:
+        """Yield the path of every set with every kernel, and say what is missing; Q of more than ``held`` rows is."""
+        for rows in sets.those_here(keys, missing):
+            for kernel in KERNELS:
+                try:
+                    if kernel != "linear" and rows.n > held:
+                        raise MissingError(f"{rows.title} with kernels: Q of {rows.n:,} rows is not held here.")
+                    path = self.of(rows, kernel)
+                except MissingError as error:
+                    add_once(missing, str(error))
+                else:
+                    yield rows, kernel, path
 
     def of(self, rows: PaperSet, kernel: str) -> CutPath:
         """Return the path of a set with a kernel, or raise MissingError."""

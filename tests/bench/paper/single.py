@@ -13,7 +13,7 @@ from statistics import median
 import pipeline
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.registry.synthetic import make
-from pipeline.report.parts import Figure, Table, number, share
+from pipeline.report.parts import Figure, PageTable, number, share
 from pipeline.runs.directory import Run
 from tests.bench.paper import draw
 from tests.bench.paper.exhibit import APPROACHES, PRINTED, Claim, Effort, Exhibit, exhibit
@@ -97,7 +97,7 @@ def table3(sets: Sets, effort: Effort, folder: Path) -> Exhibit:
         here.append(ratios)
         paper.append(theirs)
     table_header = ("set", "Full = 1", *APPROACHES, *(f"rate of {rule}" for rule in RATES))
-    table = Table("Time over Full's, here and printed", table_header, lines, names=2)
+    table = PageTable("Time over Full's, here and printed", table_header, lines, names=2)
     made.section.tables.append(table)
     drawing = partial(draw.ratios, names=names, here=here, paper=paper)
     said = f"Time of five approaches over that of Full on {len(names)} sets or stand-ins, here and as printed"

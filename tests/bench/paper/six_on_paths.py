@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from pipeline.report.parts import Figure, Table, number, share
+from pipeline.report.parts import Figure, PageTable, number, share
 from tests.bench.paper import draw
 from tests.bench.paper.approaches import LIBRARY, Comparison, compare
-from tests.bench.paper.exhibit import APPROACHES, KERNELS, PRINTED, Claim, Effort, Exhibit, add_once, exhibit, named
+from tests.bench.paper.exhibit import APPROACHES, PRINTED, Claim, Effort, Exhibit, exhibit, named
 from tests.bench.paper.paths import Paths
-from tests.bench.paper.sets import MissingError, PaperSet, Sets
+from tests.bench.paper.sets import PaperSet, Sets
 
 Cell = tuple[PaperSet, str, Comparison]
 ABOUT = 1.02  # times as long: times that differ by less are equal
@@ -27,23 +27,17 @@ def table4(sets: Sets, effort: Effort, paths: Paths) -> Exhibit:
     header = ("set", "kernel", "C counted", "C asked", "of the path", *APPROACHES, LIBRARY, *_open_names())
     made = exhibit("table4", "six approaches along the path", lead, header)
     cells: list[Cell] = []
-    for rows in sets.those_here(list(PRINTED["table4"]), made.section.missing):
-        for kernel in KERNELS:
-            try:
-                if kernel != "linear" and rows.n > effort.kernel_cell:
-                    raise MissingError(f"{rows.title} with kernels: Q of {rows.n:,} rows is not held here.")
-                path = paths.of(rows, kernel)
-                found = compare(rows, kernel, path, effort)
-                if not found.counted:
-                    raise MissingError(f"{rows.title}, {named(kernel)}: not all six arrived at any of {found.asked} C.")
-            except MissingError as missing:
-                add_once(made.section.missing, str(missing))
-                continue
-            ratios, steps = found.ratios(), len(path.run.steps) - 1
-            opened = [sum(turn.left_open for turn in found.turns[name]) / found.counted for name in ("BT1", "IT")]
-            numbers = [ratios.get(name, "") for name in (*APPROACHES, LIBRARY)]
-            made.rows.append((rows.key, kernel, found.counted, found.asked, steps, *numbers, *opened))
-            cells.append((rows, kernel, found))
+    keys, missing = list(PRINTED["table4"]), made.section.missing
+    for rows, kernel, path in paths.along(sets, keys, missing, held=effort.kernel_cell):
+        found = compare(rows, kernel, path, effort)
+        if not found.counted:
+            missing.append(f"{rows.title}, {named(kernel)}: not all six arrived at any of {found.asked} C.")
+            continue
+        ratios, steps = found.ratios(), len(path.run.steps) - 1
+        opened = [sum(turn.left_open for turn in found.turns[name]) / found.counted for name in ("BT1", "IT")]
+        numbers = [ratios.get(name, "") for name in (*APPROACHES, LIBRARY)]
+        made.rows.append((rows.key, kernel, found.counted, found.asked, steps, *numbers, *opened))
+        cells.append((rows, kernel, found))
     if cells:
         _show(made, cells)
         _judge(made, cells)
@@ -69,7 +63,7 @@ def _show(made: Exhibit, cells: list[Cell]) -> None:
         theirs = [number(seconds / printed[0], 2) for seconds in printed]
         lines.append(("", "", f"printed ({number(float(printed[0]), 6)} s)", *theirs, *["–"] * 5))
     header = ("set", "kernel", "Full = 1", *APPROACHES, LIBRARY, "open BT1", "open IT", "C of path", "arrived")
-    table = Table("Time over Full's, here and printed", header, lines, names=3)
+    table = PageTable("Time over Full's, here and printed", header, lines, names=3)
     made.section.tables.append(table)
     ratios = [found.ratios() for _, _, found in cells]
     here = [{name: found[name] for name in APPROACHES} for found in ratios]

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
-from pipeline.report.parts import Figure, Table, number, share
+from pipeline.report.parts import Figure, PageTable, number, share
 from tests.bench.paper import draw
 from tests.bench.paper.exact import Exact
 from tests.bench.paper.exhibit import PRINTED, Claim, Effort, Exhibit, exhibit
@@ -47,7 +47,7 @@ def figure1(sets: Sets, effort: Effort) -> Exhibit:
                 drawing = partial(draw.toy, x=rows.x, verdicts=found, w=there.pair.vectors[0])
     shares = {name: [row[4] for row in made.rows if row[1] == name] for name in RULES}
     cells = [(number(row[0]), row[1], *map(share, row[2:])) for row in made.rows]
-    table = Table("Identified rows by draw", ("draw", "rule", "R (ZERO)", "L (UPPER)", "both"), cells, names=2)
+    table = PageTable("Identified rows by draw", ("draw", "rule", "R (ZERO)", "L (UPPER)", "both"), cells, names=2)
     said = f"1,000 points in the plane; IT identifies {share(shares['IT'][0])} of them before training"
     made.section.figures.append(Figure("The toy example, draw 0", said, drawing, table, width=4.4, height=4.4))
     low, high = min(shares["IT"]), max(shares["IT"])
