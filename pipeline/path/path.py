@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ from pipeline.runs.contract import StepWriter
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import Run, StepView, open_path
 from pipeline.runs.memory import MemoryPlace, Place
-from pipeline.runs.records import RunHeader, Scores, StepRecord, Worth
+from pipeline.runs.records import RunHeader, Scores, StepRecord
 from pipeline.runs.writer import writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import seen_by
@@ -230,7 +231,7 @@ class PathRun:
         # rows that nearly cancel: rounding hides where C_min is
         return self.stepper.step(Start(step.point), c, self._enough, self._report)
 
-    def _worth(self, point: Point) -> Worth:
+    def _worth(self, point: Point) -> dict[str, Any]:
         """Return what a model of another run is worth here: its gap, its scores on rows that are left out anyway."""
         gap = point.certificate.relative_gap
         scores = self.judge.scores(point) if self.validation is None else None

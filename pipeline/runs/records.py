@@ -24,7 +24,6 @@ FORMAT, VERSION = "svmsieve-run", 3
 READABLE = (1, 2, 3)
 CLASSES_FORMAT, CLASSES_READABLE = "svmsieve-classes", (1,)
 Scores = dict[str, float | None]  # by the names in SCORES (the log-loss only if it was selected); None: not defined
-Worth = dict[str, Any]  # relative_gap, of the pair that it makes; scores, on rows left out; None: not known
 DIGEST = "model_digest"
 # What run.json says as it is, null until it is known:
 PLAIN = (
@@ -86,8 +85,9 @@ class StepRecord:
     """How far margins near 1 were, on average, from where the step expected them; None if there were none."""
     scores: Scores | None = None
     """Scores on rows left out of training, or on validation data; None if nothing was scored."""
-    reference: Worth | None = None
-    """What the model of another run that the step started from is worth on these rows; None if from elsewhere."""
+    reference: dict[str, Any] | None = None
+    """What the model of another run that the step started from is worth on these rows: ``relative_gap`` of the pair
+    that it makes, ``scores`` on rows left out, None where not known; None if the step started elsewhere."""
     seconds: dict[str, float]
     """What the step took: screen, gather, solve, certify, total."""
     model_digest: str | None = None

@@ -215,7 +215,7 @@ def test_rounding_at_a_huge_c_is_no_finding(tmp_path):
 
 MODEL_CHANGES = [
     ({"alpha_value": at(7, lambda a: a / 2)}, "the stored dual"),
-    ({"w_value": at(2, lambda w: w + 1e-7)}, "the stored primal"),
+    ({"w_value": at(2, lambda w: w + 1e-7)}, "apart from sum alpha_i z_i"),
     ({"w_value": at(2, lambda w: 1e200)}, "no finite primal"),
     ({"w_value": at(2, lambda w: np.nan)}, "damaged (w is not a list of finite numbers)"),
     ({"alpha_value": at(7, lambda a: a * 1e3)}, "outside its box from 0 to"),
@@ -240,6 +240,13 @@ def test_a_tiny_change_of_a_free_alpha_is_found(weighted, copy):
     place = np.searchsorted(np.flatnonzero(step.alpha), free)
     change_model(copy, 3, alpha_value=at(place, lambda a: a * (1 - 1e-9)))
     assert "apart from sum alpha_i z_i" in problem(copy, weighted.data, 3)
+
+
+def test_a_w_that_is_stored_apart_from_w_alpha_has_the_primal_value(cancer, tmp_path):
+    run = shutil.copytree(cancer.run, tmp_path / "run")
+    step = next(step.step for step in open_run(run).steps if step.model.w_alpha() is not None)
+    change_model(run, step, w_value=at(2, lambda w: w + 1e-3))
+    assert "the stored primal" in problem(run, cancer.data, step)
 
 
 def test_a_w_alpha_that_is_stored_apart_is_compared(cancer, tmp_path):
