@@ -53,8 +53,8 @@ LEAST_WORKING_ROWS, MOST_WORKING_ROWS = 300, 3000  # more take longer to solve f
 MOST_FREE_ROWS = 8000  # unless so many are free: then asking for some at a time takes tens of rounds (a9a at C > 10^3)
 # Room for free rows goes before room for columns: a column that is not kept is made again, but free rows without room
 # take more rounds. On 12,000 rows of a9a, 1,500 free, with room for 1,100 of them and all columns: 2.0 s of CPU a step;
-# for all of them and all, 84 % or 40 % of the columns: 1.3 s. mushrooms, magic and shuttle, with few free rows, take as
-# long either way, to within noise, with half of the columns that they had.
+# for all of them and all, 84 % or 40 % of the columns: 1.3 s. magic and shuttle, with few free rows, take 1.05 times as
+# long with half of the columns that they had, mushrooms 1.1 to 1.2 times (on a busy machine).
 SHARE_FOR_GRAM = 0.5
 LEAST_WORKING_SET = 16_000_000  # with less a run would read the data again and again: refused instead
 
