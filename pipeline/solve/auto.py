@@ -7,17 +7,21 @@ Neither is best everywhere (relative gap 1e-4; tests/bench/solvers.py prints the
   3 s; a9a at 10^7 C_min: 0.08 s, dcd more than 3 s);
 - small C: dcd needs a handful of sweeps (a9a at 10 C_min: 0.007 s against 0.03 s).
 
+- one-hot tables with thousands of columns: dcd up to some 10^4 C_min, newton by conjugate gradients beyond
+  (nycflights13 at 10^6 C_min, from the step before: 1 s against 8 s).
+
 So dcd goes first: its early sweeps are the cheapest progress there is. After every few sweeps two times are predicted:
 dcd's, from the rate at which its gap has fallen lately, and newton's (see ``timing``). dcd goes on until, after 6 % of
-newton's cost (FIRST_LOOK), it would need twice as long (PROMISE); or, after one and a half times that cost (PATIENCE),
-still half as long. It is given more time where newton may need conjugate gradients, whose steps nobody can count
-beforehand (news20 at 10^7 C_min: the gap stands still at first while the dual climbs, yet dcd is done long before
-newton would be). Where newton stalls or runs out of time, dcd takes over again.
+newton's cost (FIRST_LOOK), it would need twice as long (PROMISE); or, after one and a half times that cost
+(PATIENCE), still half as long. Where newton needs conjugate gradients, whose steps nobody can count beforehand, the
+first look is later (news20 at 10^7 C_min: the gap stands still at first while the dual climbs, yet dcd is done long
+before newton would be). Where newton stalls or runs out of time, dcd takes over again.
 
 The constants were chosen by replaying some 200 recorded solves under rules of this form. FIRST_LOOK of 0.04 to 0.08,
 PROMISE of 1.5 to 3 and PATIENCE of 1.5 to 2 do about as well; what is lost elsewhere is dcd's where it was about to be
 done. Over 72 solves on data the rule had not seen, 68 took at most 1.3 times the faster solver alone (then dna_scale_t
-made it count the lowest estimate, not the last).
+made it count the lowest estimate, not the last). Those AT_CG are from 25 reduced problems of eps-paths
+(nycflights13, imdb, news20): 28.6 s of CPU; 37.8 with promise and patience as for direct systems.
 
 Time is counted in operations, not read from a clock: the same problem takes the same way, to the bit, however busy
 the machine is.
@@ -37,8 +41,9 @@ from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import mean_square
 from pipeline.solve.timing import descent_seconds, newton_seconds
 
-# Chosen by replaying some 200 recorded solves (see above); ``python -m tests.bench.choices`` halves and doubles them:
-FIRST_LOOK, FIRST_LOOK_AT_CG, PROMISE, PATIENCE = 0.06, 0.3, 2.0, 1.5
+# Chosen by replaying recorded solves (see above); ``python -m tests.bench.choices`` halves and doubles them:
+FIRST_LOOK, PROMISE, PATIENCE = 0.06, 2.0, 1.5
+FIRST_LOOK_AT_CG, PROMISE_AT_CG, PATIENCE_AT_CG = 0.3, 1.0, 0.75
 # Plain choices:
 FEWEST_BURSTS = 3  # before a rate is believed
 PROGRESS = 0.1  # of the gap at the start: only a dcd that got so far leaves alphas that are worth starting from
@@ -77,7 +82,9 @@ def _watched_descent(
     take newton longer than none (a9a at 10^7 C_min: by a third).
     """
     run = Descent(problem, alpha, shrink=True, seed=0)
-    look = FIRST_LOOK_AT_CG if min(problem.z.shape) > DIRECT_SIZE else FIRST_LOOK
+    look, promise, patience = FIRST_LOOK, PROMISE, PATIENCE
+    if min(problem.z.shape) > DIRECT_SIZE:
+        look, promise, patience = FIRST_LOOK_AT_CG, PROMISE_AT_CG, PATIENCE_AT_CG
     scale = 0.0  # until newton at its fewest steps comes near: it takes a pass over all values
     found = run.judged(target)
     history, begun, at_start = [(0.0, found.gap)], 0.0, found.gap
@@ -94,8 +101,8 @@ def _watched_descent(
             continue
         scale = scale or float(np.mean(problem.u)) * mean_square(run.rows[2], problem.u.size)
         rival, left = newton_seconds(problem, run.n_free, gap, target, scale), _remaining(history, target)
-        hopeless = spent - begun > look * rival and left > PROMISE * rival
-        if hopeless or (spent > PATIENCE * rival and left > rival / 2):
+        hopeless = spent - begun > look * rival and left > promise * rival
+        if hopeless or (spent > patience * rival and left > rival / 2):
             found = run.judged(target, "handed over")
             return found, found.alpha if found.gap < PROGRESS * at_start else alpha
     return found, found.alpha

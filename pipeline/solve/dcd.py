@@ -137,8 +137,8 @@ class Descent:
         """Run a few sweeps; return the estimate of the gap and whether it is time to compute the gap itself.
 
         It is when the estimate promises the target: each time that proves hollow (rows that were set aside had to
-        move) the next must be twice as good. And it is when the estimate has fallen much or no longer falls, lest work
-        be spent on too few rows: at a large C that saves up to five sixths.
+        move) the next must be twice as good. And it is when the estimate has fallen much, or below the target, or no
+        longer falls, lest work be spent on too few rows: at a large C that saves up to five sixths.
         """
         if self.sweeps >= self.next_scaling:
             scale_free(self.rows, self.duals, self.order[0][: int(self.order[2][0])], self.features)
@@ -161,7 +161,8 @@ class Descent:
         promised = active == 0 or estimate <= self.caution * target_gap
         if promised:
             self.caution = max(self.caution / 2, LEAST_CAUTION)
-        fallen = estimate <= LOOK_AGAIN * self.gap and self.work - self.looked >= LEAST_WORK * n * length
+        due = self.work - self.looked >= LEAST_WORK * n * length
+        fallen = due and estimate <= max(LOOK_AGAIN * self.gap, target_gap)
         self.quiet = 0 if estimate < self.lowest else self.quiet + 1
         self.lowest = min(self.lowest, estimate)
         return estimate, promised or fallen or self.quiet >= MOST_QUIET

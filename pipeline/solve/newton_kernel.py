@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.jit import kernel
+from pipeline.jit import inline, kernel
 from pipeline.solve.dcd_kernel import add_row, product
 
 LINE_SEARCH = 1e-7  # how far phi' is brought down along a step
@@ -78,6 +78,56 @@ def gram_of_features(rows, free, sigma, out):  # type: ignore[no-untyped-def]
             for m in range(start, k + np.uint64(1)):
                 column = indices[m]
                 out[max(row, column), min(row, column)] += a * values[m]
+
+
+@inline
+def _feature(indices, start, k):  # type: ignore[no-untyped-def]
+    """Return the feature of the k-th value, of a row that begins at ``start``."""
+    return k - start if indices.ndim == 2 else np.uint64(indices[k])
+
+
+@kernel
+def squares_of_features(rows, free, sigma, out):  # type: ignore[no-untyped-def]
+    """Write the diagonal of I + sum sigma_i z_i z_i^T over the listed rows to ``out``."""
+    indptr, indices, values = rows
+    out[:] = 1.0
+    for i in free:
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        for k in range(start, end):
+            out[_feature(indices, start, k)] += sigma[i] * values[k] * values[k]
+
+
+@kernel
+def gram_of_listed(rows, free, sigma, place, room, out):  # type: ignore[no-untyped-def]
+    """Add sum sigma_i z_i z_i^T over the listed rows to ``out``'s lower triangle, of features that have a ``place``.
+
+    ``room`` is two rows long enough for the values of one row at these features.
+    """
+    indptr, indices, values = rows
+    for i in free:
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        count = 0
+        for k in range(start, end):
+            at = place[_feature(indices, start, k)]
+            if at >= 0:
+                room[0, count], room[1, count] = at, values[k]
+                count += 1
+        for k in range(count):
+            a, row = sigma[i] * room[1, k], np.int64(room[0, k])
+            for m in range(k + 1):
+                column = np.int64(room[0, m])
+                out[max(row, column), min(row, column)] += a * room[1, m]
+
+
+@kernel
+def hessian_times(rows, free, sigma, direction, out):  # type: ignore[no-untyped-def]
+    """Write (I + sum sigma_i z_i z_i^T) direction over the listed rows to ``out``; each row is read once."""
+    indptr, indices, values = rows
+    out[:] = direction
+    for i in free:
+        start, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        f = product(indices, values, start, end, direction)
+        add_row(indices, values, start, end, sigma[i] * f, out)
 
 
 @kernel

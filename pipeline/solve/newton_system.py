@@ -1,22 +1,21 @@
 """The linear systems of the Newton solver: (I + Z_J^T diag(sigma) Z_J) x = right over a few rows J.
 
 Solved by Cholesky in the features, or in the rows of J (Woodbury), whichever is cheaper, and by conjugate gradients
-when both are many. Sparse rows are multiplied in place, dense ones by BLAS.
+when both are many (``newton_cg``). Sparse rows are multiplied in place, dense ones by BLAS.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.blas import dposv
 from pipeline.solve.dcd_kernel import add_rows
+from pipeline.solve.newton_cg import conjugate_gradients
 from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, write_margins
-from pipeline.solve.reduced import Matrix, ReducedProblem
+from pipeline.solve.reduced import ReducedProblem
 from pipeline.solve.rows import rows_of
 
 DIRECT_SIZE = 2500  # a plain choice: a matrix of 50 MB, and half a second of Cholesky's
-CG_STEPS, CG_TOLERANCE = 300, 1e-3  # plain choices: a direction for a line search need not be good
 FLOP = 0.03  # what a step of Cholesky's costs, in additions to a sparse product; measured (tests.bench.calibrate)
 
 
@@ -50,9 +49,9 @@ class Systems:
         is_large = min(free.size, right.size) > DIRECT_SIZE
         if self.problem.is_sparse and not is_large:
             return self._solve_sparse(free, sigma, right)
-        scaled = _scaled(self.z[free], np.sqrt(sigma[free]))
         if is_large:
-            return _conjugate_gradients(scaled, right)
+            return conjugate_gradients(self.rows, free, sigma, right)
+        scaled = self.z[free] * np.sqrt(sigma[free])[:, None]
         if free.size < right.size:
             return right - scaled.T @ _solve_positive(_one_more(scaled @ scaled.T), scaled @ right)
         return _solve_positive(_one_more(scaled.T @ scaled), right)
@@ -80,12 +79,6 @@ def _one_more(square: np.ndarray) -> np.ndarray:
     return square
 
 
-def _scaled(rows: Matrix, factors: np.ndarray) -> Matrix:
-    if not sp.issparse(rows):
-        return rows * factors[:, None]
-    return sp.csr_array((rows.data * np.repeat(factors, np.diff(rows.indptr)), rows.indices, rows.indptr), rows.shape)
-
-
 def _solve_positive(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve by Cholesky on the lower triangle; where rounding has made it indefinite, a ridge at its level repairs it.
 
@@ -98,28 +91,3 @@ def _solve_positive(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
             return np.asarray(found)
         matrix[np.diag_indices_from(matrix)] += ridge * 100.0**attempt
     return np.full(right.size, np.nan)
-
-
-def _conjugate_gradients(rows: Matrix, right: np.ndarray) -> np.ndarray:
-    """Solve (I + rows^T rows) x = right roughly, preconditioned by its diagonal: features differ in frequency."""
-    squares = rows.multiply(rows).sum(axis=0) if sp.issparse(rows) else np.einsum("ij,ij->j", rows, rows)
-    inverse = 1.0 / (1.0 + np.asarray(squares, dtype=np.float64).reshape(-1))
-    columns = sp.csr_array(rows.T) if sp.issparse(rows) else rows.T
-    x = np.zeros_like(right)
-    residual = right.copy()
-    scaled = inverse * residual
-    direction = scaled.copy()
-    square = float(residual @ scaled)
-    goal = CG_TOLERANCE**2 * square
-    for _ in range(CG_STEPS):
-        if square <= goal:
-            break
-        image = direction + np.asarray(columns @ (rows @ direction))
-        length = square / float(direction @ image)
-        x += length * direction
-        residual -= length * image
-        scaled = inverse * residual
-        new = float(residual @ scaled)
-        direction = scaled + (new / square) * direction
-        square = new
-    return x

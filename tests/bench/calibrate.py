@@ -29,12 +29,13 @@ import pipeline
 from pipeline import budget
 from pipeline.engine import engine
 from pipeline.maths import csr
-from pipeline.solve import dcd, newton_system, timing
+from pipeline.solve import dcd, newton_cg, newton_system, timing
 from pipeline.solve.dcd import Descent
 from pipeline.solve.newton import solve_newton
 from pipeline.solve.newton_kernel import gram_of_features, gram_of_rows, line_search, proximal_alpha
 from pipeline.solve.newton_system import Systems
 from pipeline.solve.reduced import ReducedProblem
+from pipeline.solve.rows import rows_of
 from pipeline.working.state import RowState
 from tests.bench.measure import child
 
@@ -174,16 +175,18 @@ def of_newton(meter: Meter) -> Iterator[Constant]:
     yield Constant("solve.timing", "SECONDS_A_FLOP", timing.SECONDS_A_FLOP, flop)
     pair = pairs / (few.u.size * LENGTH**2)
     yield Constant("solve.newton_system", "FLOP", newton_system.FLOP, flop / pair)
-    copy = meter.seconds(lambda: newton_system._scaled(dense.z[listed], ones))
+    copy = meter.seconds(lambda: dense.z[listed] * ones[:, None])
     yield Constant("solve.timing", "SECONDS_A_COPY", timing.SECONDS_A_COPY, copy / dense.nnz)
     wide = sparse_problem(10, 1_000_000, 2)
     target = np.random.default_rng(SEED).standard_normal(1_000_000)
-    usual, newton_system.CG_TOLERANCE = newton_system.CG_TOLERANCE, 0.0
-    steps_of_cg, newton_system.CG_STEPS = newton_system.CG_STEPS, 10
+    ten, weights = np.arange(10), np.ones(10)
+    usual = newton_cg.CG_TOLERANCE, newton_cg.CG_STEPS
+    newton_cg.CG_TOLERANCE, newton_cg.CG_STEPS = 0.0, 10
     try:
-        feature = meter.seconds(lambda: newton_system._conjugate_gradients(wide.z, target)) / 10 / 1e6
+        cg = meter.seconds(lambda: newton_cg.conjugate_gradients(rows_of(wide), ten, weights, target))
     finally:
-        newton_system.CG_TOLERANCE, newton_system.CG_STEPS = usual, steps_of_cg
+        newton_cg.CG_TOLERANCE, newton_cg.CG_STEPS = usual
+    feature = cg / 10 / 1e6
     yield Constant("solve.timing", "SECONDS_A_CG_FEATURE", timing.SECONDS_A_CG_FEATURE, feature)
 
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pipeline.solve import newton_system
+from pipeline.solve import newton_cg, newton_system
 from pipeline.solve.newton_system import Systems, features_are_cheaper
 from pipeline.solve.reduced import ReducedProblem
+from pipeline.solve.rows import rows_of
 
-FORMS = ["features", "rows", "gradients"]
+FORMS = ["features", "rows", "gradients", "gradients, some features exactly", "gradients, all features exactly"]
 
 
 def made(seed: int, n: int, d: int, sparse: bool, dtype: type) -> ReducedProblem:
@@ -28,13 +29,40 @@ def test_each_form_solves_the_same_system(monkeypatch, form, sparse, dtype):
     rng = np.random.default_rng(4)
     free = np.sort(rng.choice(60, 50 if form == "features" else 12, replace=False))
     sigma, right = rng.uniform(0.1, 10.0, 60), rng.standard_normal(25)
-    if form == "gradients":
+    if form.startswith("gradients"):
         monkeypatch.setattr(newton_system, "DIRECT_SIZE", 0)
-        monkeypatch.setattr(newton_system, "CG_TOLERANCE", 1e-12)
+        monkeypatch.setattr(newton_cg, "CG_TOLERANCE", 1e-12)
+        monkeypatch.setattr(newton_cg, "FREQUENT", 7 if "some" in form else 300 if "all" in form else 0)
     monkeypatch.setattr(newton_system, "features_are_cheaper", lambda *_: form == "features")
     z = problem.z.toarray().astype(float) if sparse else problem.z
     wanted = np.linalg.solve(np.eye(25) + (z[free].T * sigma[free]) @ z[free], right)
     np.testing.assert_allclose(Systems(problem).solve(free, sigma, right), wanted, rtol=1e-8, atol=1e-10)
+
+
+def test_known_features_save_steps_of_conjugate_gradients(monkeypatch):
+    """Some columns that go up and down together, and hundreds that few rows have."""
+    rng = np.random.default_rng(9)
+    common = np.cumsum(rng.standard_normal((2000, 60)), axis=1)
+    z = np.hstack([common, rng.random((2000, 300)) < 0.003]).astype(float)
+    rows, free = rows_of(ReducedProblem(sp.csr_array(z), np.ones(2000), np.zeros(360))), np.arange(2000)
+    monkeypatch.setattr(newton_cg, "CG_TOLERANCE", 1e-6)
+    steps, usual = [], newton_cg.hessian_times
+    monkeypatch.setattr(newton_cg, "hessian_times", lambda *given: steps.append(len(steps)) or usual(*given))
+    counts = {}
+    for known in (0, 60):
+        monkeypatch.setattr(newton_cg, "FREQUENT", known)
+        steps.clear()
+        newton_cg.conjugate_gradients(rows, free, np.full(2000, 10.0), rng.standard_normal(360))
+        counts[known] = len(steps)
+    assert counts[60] <= 0.5 * counts[0]
+
+
+def test_a_block_that_rounding_made_indefinite_is_left_out():
+    """Two equal columns, and a sigma beside which 1 is nothing."""
+    z = np.repeat(np.random.default_rng(10).standard_normal((40, 3)), 2, axis=1)
+    rows = rows_of(ReducedProblem(sp.csr_array(z), np.ones(40), np.zeros(6)))
+    found = newton_cg.conjugate_gradients(rows, np.arange(40), np.full(40, 1e25), np.ones(6))
+    assert np.isfinite(found).all()
 
 
 def test_without_free_rows_the_system_is_the_identity():

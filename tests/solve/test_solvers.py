@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 
 from pipeline.errors import SolverError
-from pipeline.solve import dcd, newton_system, solver_named
+from pipeline.solve import dcd, newton_cg, newton_system, solver_named
 from pipeline.solve.auto import solve_auto
 from pipeline.solve.dcd import Descent, solve_dcd
 from pipeline.solve.liblinear import liblinear_bytes, solve_liblinear
@@ -138,9 +138,11 @@ def test_repeat_runs_are_identical_to_the_bit(name):
 
 
 @pytest.mark.parametrize("sparse", [True, False])
-def test_newton_by_conjugate_gradients(monkeypatch, sparse):
+@pytest.mark.parametrize("known", [0, 9])
+def test_newton_by_conjugate_gradients(monkeypatch, sparse, known):
     """One-hot-like columns of very different frequency, with the direct solvers switched off."""
     monkeypatch.setattr(newton_system, "DIRECT_SIZE", 0)
+    monkeypatch.setattr(newton_cg, "FREQUENT", known)
     rng = np.random.default_rng(8)
     z = (rng.random((400, 60)) < 10.0 ** rng.uniform(-2.5, 0, 60)) * np.where(rng.random(400) < 0.5, 1.0, -1.0)[:, None]
     problem = ReducedProblem(sp.csr_array(z) if sparse else z, np.full(400, 3.0), np.zeros(60))

@@ -27,7 +27,7 @@ def test_calibrate_prints_code_and_machine_side_by_side():
     assert [(one.where, one.name) for one in found] == [("budget", name) for name in names]
     base, row, known = found
     assert 0.3 < base.measured / base.coded < 1.5, "where it had to compile it may have a little more"
-    assert 0.8 * row.coded < row.measured <= row.coded, "what a run is promised covers what is measured"
+    assert 0.7 * row.coded < row.measured <= row.coded, "what a run is promised covers what is measured"
     assert 0.3 * known.coded < known.measured <= known.coded - 4, "four masks, and w_alpha where it is another vector"
     assert str(row).split()[:2] == ["budget", "ROW_BYTES"]
 
