@@ -12,7 +12,8 @@ _U1, _U2, _U3, _U4, _U63 = (np.uint64(k) for k in (1, 2, 3, 4, 63))
 
 
 @kernel
-def _row_products(starts, ends, indices, values, scale, w, out):  # type: ignore[no-untyped-def]
+def row_products(starts, ends, indices, values, scale, w, out):  # type: ignore[no-untyped-def]
+    """Write scale_i (x_i . w) for rows that start and end there in the arrays of entries."""
     for i in range(out.size):
         a = b = c = d = 0.0
         start, end = np.uint64(starts[i]), np.uint64(ends[i])
@@ -38,7 +39,7 @@ def row_margins(matrix: Matrix, w: np.ndarray, rows: np.ndarray | None = None) -
     """
     starts, ends, indices, values, labels = _some(matrix, rows)
     out = np.empty(labels.size)
-    _row_products(*alike(starts, ends, indices, values, labels, w), out)
+    row_products(*alike(starts, ends, indices, values, labels, w), out)
     return out
 
 
@@ -184,7 +185,8 @@ def _collect(indptr, indices, values, coefficients, words, before, index, value)
 
 
 @kernel
-def _add_rows(indptr, indices, values, coefficients, total):  # type: ignore[no-untyped-def]
+def add_rows(indptr, indices, values, coefficients, total):  # type: ignore[no-untyped-def]
+    """Add sum a_i x_i to ``total``, row after row."""
     for i in range(coefficients.size):
         a = coefficients[i]
         if a != 0.0:
@@ -197,7 +199,7 @@ def dense_sum(
 ) -> SparseVector:
     """Return what ``weighted_sum`` does, to the bit, by a vector of all features; rows with a_i = 0 are not read."""
     total = np.zeros(n_features)
-    _add_rows(*alike(indptr, indices, values), coefficients.astype(np.float64), total)
+    add_rows(*alike(indptr, indices, values), coefficients.astype(np.float64), total)
     index = np.flatnonzero(total)
     return SparseVector(index.astype(np.int32), total[index], n_features)
 
@@ -262,6 +264,14 @@ def copy_rows(source, chosen, end, out):  # type: ignore[no-untyped-def]
     """Copy the chosen rows (by number) into ``out`` from its entry ``end`` on; out's indptr is that of these rows."""
     for n in range(chosen.size):
         end = _copy_row(source, chosen[n], out, n, end)
+
+
+@kernel
+def spread_rows(indptr, indices, values, out):  # type: ignore[no-untyped-def]
+    """Write the entries of rows to their places in a matrix of zeros."""
+    for i in range(out.shape[0]):
+        for k in range(indptr[i], indptr[i + 1]):
+            out[i, indices[k]] = values[k]
 
 
 @kernel

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.shards.rows import Rows
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
+from pipeline.maths.sparse_rows import SparseRows
 
 PIECE_NONZEROS = 1_000_000  # of the rows that travel as one result
 
@@ -21,7 +21,7 @@ PIECE_NONZEROS = 1_000_000  # of the rows that travel as one result
 class Gathered:
     """Selected rows x_i of a data set in one matrix, with what belongs to them; ``rows`` are their numbers."""
 
-    x: sp.csr_array
+    x: SparseRows
     labels: np.ndarray
     costs: np.ndarray
     norms: np.ndarray
@@ -56,8 +56,7 @@ def gather(
         row, entry = row + size[0], entry + size[1]
     for _ in engine.here.stream(partial(_fill, out=out, about=about), places, selected, window=len(places)):
         pass
-    x = sp.csr_array((out[2], out[1], out[0]), shape=(n, data.n_features))
-    return Gathered(x, *about, np.flatnonzero(selected))
+    return Gathered(SparseRows(*out, data.n_features), *about, np.flatnonzero(selected))
 
 
 @dataclass(frozen=True)

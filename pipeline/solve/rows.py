@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.solve.reduced import ReducedProblem
 
@@ -13,8 +12,7 @@ CsrParts = tuple[np.ndarray, np.ndarray, np.ndarray]
 def rows_of(problem: ReducedProblem) -> CsrParts:
     """Return the arrays. Dense rows need no indices: theirs have two dimensions and no entries."""
     if problem.is_sparse:
-        rows = sp.csr_array(problem.z)
-        return rows.indptr, rows.indices.view(np.uint32 if rows.indices.dtype == np.int32 else np.uint64), rows.data
+        return problem.z.indptr, problem.z.unsigned, problem.z.data
     n, d = problem.z.shape
     return np.arange(n + 1) * d, np.empty((0, 0), np.uint32), np.ascontiguousarray(problem.z).reshape(-1)
 

@@ -6,6 +6,8 @@ are looked up: the bits are the same (``kernel_values``). Only the rest is compu
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pipeline.data.dataset import Dataset
@@ -72,9 +74,9 @@ class GramRows:
     def _computed(self, new: np.ndarray, labels: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Return the kernel values of some of the wanted rows with all of them."""
         self.held.hold(wanted)
-        x = self.held.matrix()
-        x.data = x.data * np.repeat(labels, np.diff(x.indptr)).astype(x.data.dtype)  # z_i = y_i x_i, and y_i^2 = 1
-        every, some = Columns(x.indptr, x.indices, x.data), x[new]
+        z = self.held.matrix()
+        x = replace(z, data=z.data * np.repeat(labels, np.diff(z.indptr)).astype(z.data.dtype))  # z_i = y_i x_i
+        every, some = Columns(x.indptr, x.indices, x.data), x.picked(new)
         found = np.empty((new.size, labels.size))
         matrix, place = (x.indptr, x.indices, x.data), np.arange(new.size)
         columns = Columns(some.indptr, some.indices, some.data)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
+from pipeline.maths.sparse_rows import SparseRows
 from pipeline.passes.gather import gather
 from pipeline.solve.dcd_kernel import add_rows
 
@@ -60,11 +60,9 @@ class HeldRows:
         """What the rows take, a solver's own arrays by row included."""
         return self.parts[1].size * entry_bytes(self.wide) + ROW_BYTES * self.rows.size
 
-    def matrix(self) -> sp.csr_array:
+    def matrix(self) -> SparseRows:
         """Return the rows as a matrix that shares their memory."""
-        indptr, indices, values = self.parts
-        shape = (self.rows.size, self.data.n_features)
-        return sp.csr_array((values, indices, indptr), shape=shape, copy=False)
+        return SparseRows(*self.parts, self.data.n_features)
 
     def add_to(self, out: np.ndarray, coefficients: np.ndarray) -> None:
         """Add sum a_i z_i to ``out``."""

@@ -181,7 +181,7 @@ def of_newton(meter: Meter) -> Iterator[Constant]:
     usual, newton_system.CG_TOLERANCE = newton_system.CG_TOLERANCE, 0.0
     steps_of_cg, newton_system.CG_STEPS = newton_system.CG_STEPS, 10
     try:
-        feature = meter.seconds(lambda: newton_system._conjugate_gradients(wide.z, target)) / 10 / 1e6
+        feature = meter.seconds(lambda: newton_system._conjugate_gradients(wide.z.scipy(), target)) / 10 / 1e6
     finally:
         newton_system.CG_TOLERANCE, newton_system.CG_STEPS = usual, steps_of_cg
     yield Constant("solve.timing", "SECONDS_A_CG_FEATURE", timing.SECONDS_A_CG_FEATURE, feature)
