@@ -63,6 +63,8 @@ class Sums:
         return _shares(self.rows)[0]
 
     def __add__(self, other: Sums) -> Sums:
+        if self is NO_ROWS:  # of data that are one chunk
+            return other
         return Sums(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
 

@@ -234,7 +234,7 @@ class PathRun:
             start = self.starts.at(c, last) or Start(self.space.start(c, self.c_min))
             worth = self._worth(start.point) if start.carried else None
             step = self.stepper.step(start, c, self._enough, self._report)
-            return replace(step, facts=replace(step.facts, reference=worth))
+            return step if worth is None else replace(step, facts=replace(step.facts, reference=worth))
         step = self.stepper.closed_form(c)
         if step.point.certificate.relative_gap <= self.spec.tol and self._enough(step.point):
             return step

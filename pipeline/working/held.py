@@ -66,7 +66,8 @@ class HeldRows:
 
     def add_to(self, out: np.ndarray, coefficients: np.ndarray) -> None:
         """Add sum a_i z_i to ``out``."""
-        add_rows(self.parts, coefficients, out)
+        rows = self.matrix()
+        add_rows((rows.indptr, rows.unsigned, rows.data), coefficients, out)  # the type that solvers have it for
 
     def _none(self) -> tuple[np.ndarray, Parts]:
         return np.empty(0, np.int64), (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide)))
