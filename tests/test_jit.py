@@ -201,7 +201,7 @@ def test_rows_of_a_file_and_rows_made_here_are_one_type_to_a_kernel():
     for array in vars(read).values():
         if isinstance(array, np.ndarray):
             array.flags.writeable = False
-    kernels = (csr.row_products, csr._present, csr._collect, digest._hashes)
+    kernels = (csr._row_products, csr._present, csr._collect, digest._hashes)
     found = []
     for rows in (read, made):
         arrays = rows.indptr, rows.indices, rows.values

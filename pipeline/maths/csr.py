@@ -12,8 +12,7 @@ _U1, _U2, _U3, _U4, _U63 = (np.uint64(k) for k in (1, 2, 3, 4, 63))
 
 
 @kernel
-def row_products(starts, ends, indices, values, scale, w, out):  # type: ignore[no-untyped-def]
-    """Write scale_i (x_i . w) for rows that start and end there in the arrays of entries."""
+def _row_products(starts, ends, indices, values, scale, w, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         a = b = c = d = 0.0
         start, end = np.uint64(starts[i]), np.uint64(ends[i])
@@ -39,7 +38,7 @@ def row_margins(matrix: Matrix, w: np.ndarray, rows: np.ndarray | None = None) -
     """
     starts, ends, indices, values, labels = _some(matrix, rows)
     out = np.empty(labels.size)
-    row_products(*alike(starts, ends, indices, values, labels, w), out)
+    _row_products(*alike(starts, ends, indices, values, labels, w), out)
     return out
 
 
@@ -185,8 +184,7 @@ def _collect(indptr, indices, values, coefficients, words, before, index, value)
 
 
 @kernel
-def add_rows(indptr, indices, values, coefficients, total):  # type: ignore[no-untyped-def]
-    """Add sum a_i x_i to ``total``, row after row."""
+def _add_rows(indptr, indices, values, coefficients, total):  # type: ignore[no-untyped-def]
     for i in range(coefficients.size):
         a = coefficients[i]
         if a != 0.0:
@@ -199,7 +197,7 @@ def dense_sum(
 ) -> SparseVector:
     """Return what ``weighted_sum`` does, to the bit, by a vector of all features; rows with a_i = 0 are not read."""
     total = np.zeros(n_features)
-    add_rows(*alike(indptr, indices, values), coefficients.astype(np.float64), total)
+    _add_rows(*alike(indptr, indices, values), coefficients.astype(np.float64), total)
     index = np.flatnonzero(total)
     return SparseVector(index.astype(np.int32), total[index], n_features)
 
@@ -264,14 +262,6 @@ def copy_rows(source, chosen, end, out):  # type: ignore[no-untyped-def]
     """Copy the chosen rows (by number) into ``out`` from its entry ``end`` on; out's indptr is that of these rows."""
     for n in range(chosen.size):
         end = _copy_row(source, chosen[n], out, n, end)
-
-
-@kernel
-def spread_rows(indptr, indices, values, out):  # type: ignore[no-untyped-def]
-    """Write the entries of rows to their places in a matrix of zeros."""
-    for i in range(out.shape[0]):
-        for k in range(indptr[i], indptr[i + 1]):
-            out[i, indices[k]] = values[k]
 
 
 @kernel

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pipeline.jit import kernel
-from pipeline.maths.sparse_rows import SparseRows
+from pipeline.solve.sparse_rows import SparseRows
 
 Matrix: TypeAlias = Any
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.solve.reduced import ReducedProblem
-
-CsrParts = tuple[np.ndarray, np.ndarray, np.ndarray]
+from pipeline.solve.sparse_rows import CsrParts
 
 
 def rows_of(problem: ReducedProblem) -> CsrParts:
     """Return the arrays. Dense rows need no indices: theirs have two dimensions and no entries."""
     if problem.is_sparse:
-        return problem.z.indptr, problem.z.unsigned, problem.z.data
+        parts: CsrParts = problem.z.parts
+        return parts
     n, d = problem.z.shape
     return np.arange(n + 1) * d, np.empty((0, 0), np.uint32), np.ascontiguousarray(problem.z).reshape(-1)
 

@@ -6,14 +6,13 @@ are looked up: the bits are the same (``kernel_values``). Only the rest is compu
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.jit import kernel
 from pipeline.maths.kernel_values import Columns, kernel_columns
+from pipeline.passes.gather import picked
 from pipeline.passes.kernel_sums import KernelPasses
 from pipeline.working.held import HeldRows
 from pipeline.working.state import RowState
@@ -75,12 +74,12 @@ class GramRows:
         """Return the kernel values of some of the wanted rows with all of them."""
         self.held.hold(wanted)
         z = self.held.matrix()
-        x = replace(z, data=z.data * np.repeat(labels, np.diff(z.indptr)).astype(z.data.dtype))  # z_i = y_i x_i
-        every, some = Columns(x.indptr, x.indices, x.data), x.picked(new)
+        values = z.data * np.repeat(labels, np.diff(z.indptr)).astype(z.dtype)  # z_i = y_i x_i, and y_i^2 = 1
+        x = z.indptr, z.indices, values
+        every, columns = Columns(*x), Columns(*picked(x, new))
         found = np.empty((new.size, labels.size))
-        matrix, place = (x.indptr, x.indices, x.data), np.arange(new.size)
-        columns = Columns(some.indptr, some.indices, some.data)
-        kernel_columns(self.passes.kernel, matrix, every.squares, self.n_features, columns, place, found, place)
+        place = np.arange(new.size)
+        kernel_columns(self.passes.kernel, x, every.squares, self.n_features, columns, place, found, place)
         return found
 
 

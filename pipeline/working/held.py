@@ -7,9 +7,9 @@ import numpy as np
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
-from pipeline.maths.sparse_rows import SparseRows
 from pipeline.passes.gather import gather
 from pipeline.solve.dcd_kernel import add_rows
+from pipeline.solve.sparse_rows import SparseRows
 
 ROW_BYTES = 64  # of a row besides its nonzeros: its number, and a solver's own arrays
 WORTH_KEEPING = 0.6  # below that share of the wanted rows, reading all is cheaper in memory than an exchange
@@ -66,8 +66,7 @@ class HeldRows:
 
     def add_to(self, out: np.ndarray, coefficients: np.ndarray) -> None:
         """Add sum a_i z_i to ``out``."""
-        rows = self.matrix()
-        add_rows((rows.indptr, rows.unsigned, rows.data), coefficients, out)  # the type that solvers have it for
+        add_rows(self.matrix().parts, coefficients, out)
 
     def _none(self) -> tuple[np.ndarray, Parts]:
         return np.empty(0, np.int64), (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide)))

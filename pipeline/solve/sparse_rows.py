@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.jit import alike
-from pipeline.maths import csr
+from pipeline.jit import alike, kernel
+from pipeline.solve.dcd_kernel import add_rows
+from pipeline.solve.newton_kernel import write_margins
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
+
+CsrParts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -49,35 +52,27 @@ class SparseRows:
         return self.data.dtype
 
     @property
-    def unsigned(self) -> np.ndarray:
-        """The indices as kernels read them: as they are never negative, Numba need not check."""
-        return self.indices.view(np.uint32 if self.indices.dtype == np.int32 else np.uint64)
+    def parts(self) -> CsrParts:
+        """The rows as kernels take them, indices unsigned: as none is negative, Numba need not check for it."""
+        unsigned = self.indices.view(np.uint32 if self.indices.dtype == np.int32 else np.uint64)
+        return self.indptr, unsigned, self.data
 
     def times(self, w: np.ndarray) -> np.ndarray:
         """Return z_i . w for every row."""
         out = np.empty(self.indptr.size - 1)
-        ones = np.ones(out.size, np.int8)
-        csr.row_products(*alike(self.indptr[:-1], self.indptr[1:], self.unsigned, self.data, ones, w), out)
+        write_margins(self.parts, w, out)
         return out
 
     def combined(self, alpha: np.ndarray) -> np.ndarray:
         """Return sum alpha_i z_i."""
         out = np.zeros(self.n_features)
-        csr.add_rows(*alike(self.indptr, self.indices, self.data), np.asarray(alpha, np.float64), out)
+        add_rows(self.parts, np.asarray(alpha, np.float64), out)
         return out
-
-    def picked(self, chosen: np.ndarray) -> SparseRows:
-        """Return some of the rows, by number."""
-        nnz = int(np.diff(self.indptr)[chosen].sum(dtype=np.int64))
-        kind = self.indices.dtype
-        out = np.zeros(chosen.size + 1, kind), np.empty(nnz, kind), np.empty(nnz, self.data.dtype)
-        csr.copy_rows((self.indptr, self.indices, self.data), chosen, 0, out)
-        return SparseRows(*out, self.n_features)
 
     def toarray(self) -> np.ndarray:
         """Return the rows in full, float64."""
         out = np.zeros(self.shape)
-        csr.spread_rows(*alike(self.indptr, self.indices, self.data), out)
+        _spread(*alike(self.indptr, self.indices, self.data), out)
         return out
 
     def scipy(self) -> sp.csr_array:
@@ -89,3 +84,11 @@ class SparseRows:
     def __getitem__(self, chosen: np.ndarray) -> sp.csr_array:
         """Return some of the rows as SciPy's matrix, for algebra of which no kernel knows."""
         return self.scipy()[chosen]
+
+
+@kernel
+def _spread(indptr, indices, values, out):  # type: ignore[no-untyped-def]
+    """Write the entries of rows to their places in a matrix of zeros."""
+    for i in range(out.shape[0]):
+        for k in range(indptr[i], indptr[i + 1]):
+            out[i, indices[k]] = values[k]
