@@ -1,7 +1,8 @@
 """BLAS and LAPACK with one thread: more give other bits, and spin where others wait for the cores.
 
-SciPy's own library is slow to import, and few runs solve a system. So it comes with the first one, inside a scope that
-has limited only the libraries that were there when it began: who brings it limits it for the rest of that scope.
+SciPy's own library comes with the first system that is solved, inside a scope that has limited only the libraries that
+were there when it began: who brings it limits it for the rest of that scope. ``scipy.linalg`` takes 0.2 s to import, as
+long as a small run solves, for two functions of its compiled modules: these are loaded by themselves.
 
 Finding the libraries of a process takes 5 ms, more than a small run: they are looked for again only when the loader has
 loaded others since.
@@ -13,6 +14,10 @@ import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache, lru_cache
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -73,21 +78,30 @@ def one_thread() -> Iterator[None]:
 @cache
 def dposv() -> Callable[..., Any]:
     """Return LAPACK's solver of positive definite systems."""
-    solver: Callable[..., Any] = _linalg().lapack.dposv
+    solver: Callable[..., Any] = _compiled("_flapack", "scipy.linalg.lapack").dposv
     return solver
 
 
 @cache
 def dsymv() -> Callable[..., Any]:
     """Return BLAS' product of a symmetric matrix, of which it reads one triangle, and a vector."""
-    product: Callable[..., Any] = _linalg().blas.dsymv
+    product: Callable[..., Any] = _compiled("_fblas", "scipy.linalg.blas").dsymv
     return product
 
 
-def _linalg() -> Any:
-    """Return SciPy's linear algebra, its library limited for the rest of the scopes that there are."""
-    from scipy import linalg  # noqa: PLC0415
+def _compiled(name: str, public: str) -> Any:
+    """Return a compiled module of SciPy's, its library limited for the rest of the scopes that there are.
 
+    A SciPy that is built otherwise has it under its public name only.
+    """
+    import scipy  # noqa: PLC0415 - not before a system is solved
+
+    spec = PathFinder.find_spec(f"scipy.linalg.{name}", [str(Path(scipy.__file__).parent / "linalg")])
+    if spec is None or spec.loader is None:
+        found = import_module(public)
+    else:
+        found = module_from_spec(spec)
+        spec.loader.exec_module(found)
     for scope in _scopes:
         scope.enter_context(_controller(_loaded()).limit(limits=1))
-    return linalg
+    return found

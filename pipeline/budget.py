@@ -23,7 +23,9 @@ from pathlib import Path
 from pipeline.errors import BudgetError
 
 # Measured (``python -m tests.bench.calibrate``; tests/path/test_memory.py holds a run to the sum of all these):
-BASE = 200_000_000  # a process after a small path: 126 MB; 178 to 209 MB where it had to compile
+# A process after a small path: 66 MB; 178 to 209 MB where it had to compile. A model that is written while the next
+# step is solved for takes up to 48 MB of it.
+BASE = 200_000_000
 WORKER = 160_000_000  # the same of a process that makes passes only
 # Counted in the code:
 VECTORS = 11  # w and w_alpha of the last point and of this one, the signs', the fold, dcd's four, one being written

@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-CODE = """
+import pytest
+
+CODE = """{before}
 import sys, numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 from pipeline.blas import dposv, one_thread
@@ -24,9 +26,14 @@ assert 1 not in threads(), threads()
 """
 
 
-def test_a_library_that_comes_late_has_one_thread_until_the_scope_ends():
+# a SciPy whose compiled modules are not where they always were
+OTHERWISE = "import pipeline.blas\npipeline.blas.PathFinder = type('', (), {'find_spec': lambda *_: None})"
+
+
+@pytest.mark.parametrize("before", ["", OTHERWISE])
+def test_a_library_that_comes_late_has_one_thread_until_the_scope_ends(before):
     made = subprocess.run(
-        [sys.executable, "-c", CODE],
+        [sys.executable, "-c", CODE.replace("{before}", before)],
         capture_output=True,
         text=True,
         check=False,

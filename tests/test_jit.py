@@ -43,14 +43,30 @@ print(run(1), run._cache_hits.total())
 """
 
 
+CALLING = """
+from numbers_apart import FACTOR
+from pipeline.jit import kernel
+
+@kernel
+def called(x):
+    return x + 1
+
+@kernel
+def calling(x):
+    return FACTOR * called(x)
+
+print(called(1), called._cache_hits.total(), calling(1), calling._cache_hits.total())
+"""
+
+
 @pytest.fixture
 def ran(tmp_path):
     """Run a kernel of these sources in a process of its own: its result, and how often the cache knew it."""
 
-    def run(term=1, factor=1, above=""):
+    def run(term=1, factor=1, above="", program=KERNEL):
         (tmp_path / "helper.py").write_text(HELPER.format(term=term, above=above))
         (tmp_path / "numbers_apart.py").write_text(f"FACTOR = {factor}\n")
-        (tmp_path / "program.py").write_text(KERNEL)
+        (tmp_path / "program.py").write_text(program)
         places = os.pathsep.join([str(tmp_path), *sys.path])
         environment = os.environ | {"PYTHONPATH": places, "PYTHONDONTWRITEBYTECODE": "1"}
         environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
@@ -77,6 +93,12 @@ def test_the_cache_notices_a_number_of_another_file_that_changed(ran):
 def test_the_cache_keeps_what_a_remark_in_a_helper_does_not_change(ran):
     assert ran() == (2, 0)
     assert ran(above="# a remark, and the helper a few lines further down\n\n") == (2, 1)
+
+
+def test_a_kernel_from_the_cache_is_linked_with_one_that_is_compiled_now(ran):
+    assert ran(factor=1, program=CALLING) == (2, 0, 2, 0)
+    assert ran(factor=5, program=CALLING) == (2, 1, 10, 0)
+    assert ran(factor=5, program=CALLING) == (2, 1, 10, 1)
 
 
 @pytest.mark.parametrize("value", [2, 2.0, np.float32(2), (2, 1), np.array([2])])

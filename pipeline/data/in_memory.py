@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.assemble import ShardCutter, join
@@ -112,7 +111,7 @@ def _blocks(x: Any, codes: np.ndarray, costs: np.ndarray | None, origin: Origin)
     """Yield the rows, some at a time, copied, checked and tidy."""
     rules = ReadRules(base=0, features=x.shape[1], add_duplicates=True)
     names = tuple(map(str, range(int(codes.max(initial=0)) + 1)))
-    for first, stop, arrays in _copies(sp.csr_array(x) if sp.issparse(x) else x):
+    for first, stop, arrays in _copies(x.tocsr() if hasattr(x, "tocsr") else x):
         raw = RawLabels(codes[first:stop], names)
         some = None if costs is None else costs[first:stop]
         yield make_block(replace(origin, first=first), raw, arrays, rules, some)
@@ -121,7 +120,7 @@ def _blocks(x: Any, codes: np.ndarray, costs: np.ndarray | None, origin: Origin)
 def _copies(x: Any) -> Iterator[tuple[int, int, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
     """Yield where some rows begin and end, and copies of them as CSR arrays; of a dense matrix zeros are there, too."""
     n_rows, own = x.shape
-    sparse = sp.issparse(x)
+    sparse = hasattr(x, "tocsr")
     mean = x.nnz // max(1, n_rows) if sparse else own
     step = max(1, CELLS // max(1, mean))
     for first in range(0, n_rows, step):

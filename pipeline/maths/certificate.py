@@ -37,7 +37,6 @@ from pipeline.maths.slack import Near
 
 _FEASIBLE = Fraction(2) ** -51  # alpha times 1 less that is in the box of the exact C c_i (see above)
 BLURRED = 4.0  # roundings of its product with w that a row may be off the margin and still be meant to be on it
-_HINGE, _LOWER, _GAP, _ALPHA, _REACH, _BLURRED = (np.uint64(k) for k in range(6))  # Numba compiles for each plain int
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,8 @@ class Sums:
         return _shares(self.rows)[0]
 
     def __add__(self, other: Sums) -> Sums:
+        if self is NO_ROWS:  # of data that are one chunk
+            return other
         return Sums(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
 
@@ -88,12 +89,14 @@ def sums_of(
     blurred. An alpha outside its box, which would certify nothing, is a ValueError.
     """
     better, errors = near or Near.none(), product_error(lengths, norms, w_norm)
-    totals, asleep = np.zeros((6, 2)), np.zeros(f.size, np.bool_) if asleep is None else asleep
-    if not _row_sums(f, errors, (better.rows, better.slack, better.error), alpha, costs, norms, c, asleep, totals):
+    asleep = np.zeros(f.size, np.bool_) if asleep is None else asleep
+    slacks = better.rows, better.slack, better.error
+    feasible, totals = _row_sums(f, errors, slacks, alpha, costs, norms, c, asleep)
+    if not feasible:
         check_feasible(alpha, costs, c)
-    if not np.isfinite(totals).all():
+    if not all(math.isfinite(total) and math.isfinite(error) for total, error in totals):
         raise SpecError(f"at C = {c:.6g} margins or sums are beyond float64's range; scale the features")
-    hinge, low, gap, alphas, reach, blurred = (Fraction(total) + Fraction(error) for total, error in totals.tolist())
+    hinge, low, gap, alphas, reach, blurred = (Fraction(total) + Fraction(error) for total, error in totals)
     return Sums(
         f.size,
         hinge + _rounding(hinge, f.size),
@@ -137,14 +140,16 @@ def _gap_at(slack, alpha, u):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _row_sums(f, errors, near, alpha, costs, norms, c, asleep, totals):  # type: ignore[no-untyped-def]
-    """Add up hinge, its lower bound, gap, alpha, reach and blurred, each as a total and what adding up has lost.
+def _row_sums(f, errors, near, alpha, costs, norms, c, asleep):  # type: ignore[no-untyped-def]
+    """Return whether every alpha is in its box, and the sums, each as a total and what adding up has lost.
 
-    Return whether every alpha is in its box.
+    These are hinge, its lower bound, gap, alpha, reach and blurred.
     """
     near_rows, near_slack, near_error = near
     feasible = True
     k = 0
+    hinge = lower = gap = sum_alpha = reach = blurred = 0.0
+    hinge_lost = lower_lost = gap_lost = alpha_lost = reach_lost = blurred_lost = 0.0
     for i in range(f.size):
         slack, plain = 1.0 - f[i], errors[i] + 4 * UNIT * (1.0 + abs(f[i]))
         error = plain
@@ -156,30 +161,34 @@ def _row_sums(f, errors, near, alpha, costs, norms, c, asleep, totals):  # type:
         feasible = feasible and 0.0 <= alpha[i] <= u
         if costs[i] > 0.0:
             if high > 0.0:
-                add_up(totals, _HINGE, costs[i] * high)
+                hinge, hinge_lost = add_up(hinge, hinge_lost, costs[i] * high)
             if low > 0.0:
-                add_up(totals, _LOWER, costs[i] * low)
+                lower, lower_lost = add_up(lower, lower_lost, costs[i] * low)
             at_low, at_high = _gap_at(low, alpha[i], u), _gap_at(high, alpha[i], u)
-            add_up(totals, _GAP, at_low if at_low > at_high else at_high)
+            gap, gap_lost = add_up(gap, gap_lost, at_low if at_low > at_high else at_high)
             if abs(slack) <= BLURRED * plain and not asleep[i]:
-                add_up(totals, _BLURRED, costs[i] * plain)
-        add_up(totals, _ALPHA, alpha[i])
-        add_up(totals, _REACH, alpha[i] * norms[i])
-    return feasible
+                blurred, blurred_lost = add_up(blurred, blurred_lost, costs[i] * plain)
+        sum_alpha, alpha_lost = add_up(sum_alpha, alpha_lost, alpha[i])
+        reach, reach_lost = add_up(reach, reach_lost, alpha[i] * norms[i])
+    rest = (sum_alpha, alpha_lost), (reach, reach_lost), (blurred, blurred_lost)
+    return feasible, ((hinge, hinge_lost), (lower, lower_lost), (gap, gap_lost), *rest)
 
 
 @kernel
-def at_bound(alpha, c, costs, norms, free, totals):  # type: ignore[no-untyped-def]
-    """Write which alpha are inside their box; add up the costs of those at its top, and alpha_i |z_i|.
-
-    Each as a total and what adding up has lost.
+def at_bound(alpha, c, costs, norms, free):  # type: ignore[no-untyped-def]
+    """Write which alpha are inside their box; return the sum of the costs of those at its top, that of alpha_i |z_i|,
+    each as a total and what adding up has lost, and how many are inside.
     """
+    cost = cost_lost = reach = reach_lost = 0.0
+    count = 0
     for i in range(alpha.size):
         u = c * costs[i]
         free[i] = 0.0 < alpha[i] < u
+        count += free[i]
         if alpha[i] == u:
-            add_up(totals, 0, costs[i])
-        add_up(totals, 1, alpha[i] * norms[i])
+            cost, cost_lost = add_up(cost, cost_lost, costs[i])
+        reach, reach_lost = add_up(reach, reach_lost, alpha[i] * norms[i])
+    return (cost, cost_lost), (reach, reach_lost), count
 
 
 @dataclass(frozen=True)

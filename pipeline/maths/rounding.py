@@ -37,7 +37,7 @@ def product_error(lengths: np.ndarray, norms: np.ndarray, size: float) -> np.nda
 
 
 @inline
-def _add(total, error, value):  # type: ignore[no-untyped-def]
+def add_up(total, error, value):  # type: ignore[no-untyped-def]
     """Return total + value as it rounds, and the error so far plus what was lost now (Neumaier 1974)."""
     new = total + value
     if abs(total) >= abs(value):
@@ -45,18 +45,12 @@ def _add(total, error, value):  # type: ignore[no-untyped-def]
     return new, error + ((value - new) + total)
 
 
-@inline
-def add_up(totals, k, value):  # type: ignore[no-untyped-def]
-    """Add a value to the k-th of some sums, each a total and its error so far."""
-    totals[k, 0], totals[k, 1] = _add(totals[k, 0], totals[k, 1], value)
-
-
 @kernel
 def compensated_dot(x, y):  # type: ignore[no-untyped-def]
     """Return x . y with an error of at most ``dot_error`` times |x| |y|, unless products under- or overflow."""
     total, error = 0.0, 0.0
     for k in range(x.size):
-        total, error = _add(total, error, x[k] * y[k])
+        total, error = add_up(total, error, x[k] * y[k])
     return total + error
 
 

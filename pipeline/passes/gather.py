@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.data.dataset import Dataset, Shard
-from pipeline.data.shards.rows import Rows
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
+from pipeline.solve.sparse_rows import CsrParts, SparseRows
 
 PIECE_NONZEROS = 1_000_000  # of the rows that travel as one result
 
@@ -21,7 +20,7 @@ PIECE_NONZEROS = 1_000_000  # of the rows that travel as one result
 class Gathered:
     """Selected rows x_i of a data set in one matrix, with what belongs to them; ``rows`` are their numbers."""
 
-    x: sp.csr_array
+    x: SparseRows
     labels: np.ndarray
     costs: np.ndarray
     norms: np.ndarray
@@ -56,8 +55,7 @@ def gather(
         row, entry = row + size[0], entry + size[1]
     for _ in engine.here.stream(partial(_fill, out=out, about=about), places, selected, window=len(places)):
         pass
-    x = sp.csr_array((out[2], out[1], out[0]), shape=(n, data.n_features))
-    return Gathered(x, *about, np.flatnonzero(selected))
+    return Gathered(SparseRows(*out, data.n_features), *about, np.flatnonzero(selected))
 
 
 @dataclass(frozen=True)
@@ -114,14 +112,20 @@ def _piece_rows(piece: tuple[Shard, int, int], selected: np.ndarray) -> tuple[np
     shard, first, stop = piece
     rows = shard.load()
     chosen = np.flatnonzero(selected[shard.first_row + first : shard.first_row + stop]) + first
-    return *picked(rows, chosen), rows.labels[chosen], rows.costs[chosen], rows.norms[chosen]
+    return (
+        *picked((rows.indptr, rows.indices, rows.values), chosen),
+        rows.labels[chosen],
+        rows.costs[chosen],
+        rows.norms[chosen],
+    )
 
 
-def picked(rows: Rows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return some rows of a shard, by their numbers there, as indptr, indices, values of their own."""
-    nnz = int(np.diff(rows.indptr)[chosen].sum(dtype=np.int64))
-    out = np.zeros(chosen.size + 1, np.int32), np.empty(nnz, np.int32), np.empty(nnz, rows.values.dtype)
-    csr.copy_rows((rows.indptr, rows.indices, rows.values), chosen, 0, out)
+def picked(parts: CsrParts, chosen: np.ndarray) -> CsrParts:
+    """Return some rows, by number, of those that are indptr, indices and values, as such of their own."""
+    indptr, indices, values = parts
+    nnz = int(np.diff(indptr)[chosen].sum(dtype=np.int64))
+    out = np.zeros(chosen.size + 1, indptr.dtype), np.empty(nnz, indices.dtype), np.empty(nnz, values.dtype)
+    csr.copy_rows(parts, chosen, 0, out)
     return out
 
 

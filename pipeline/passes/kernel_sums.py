@@ -152,7 +152,7 @@ def _awake_sums(shard: Shard, sums: ColumnSums, awake: np.ndarray) -> tuple[Part
     if numbers.size == 0:
         return [(np.empty(0), np.empty(0)) for _ in sums.coefficients], 0, numbers
     rows = shard.load()
-    indptr, indices, values = picked(rows, numbers)
+    indptr, indices, values = picked((rows.indptr, rows.indices, rows.values), numbers)
     some = replace(rows, indptr=indptr, indices=indices, values=values, labels=rows.labels[numbers])
     return *_sums_of(some, ShardColumns(0, numbers.size), sums), numbers + shard.first_row
 

@@ -37,7 +37,7 @@ def _shard_row_sum(shard: Shard, coefficients: np.ndarray) -> SparseVector:
     if np.count_nonzero(mine) == mine.size:
         return csr.weighted_sum(rows.indptr, rows.indices, rows.values, mine * rows.labels, rows.n_features)
     chosen = np.flatnonzero(mine)
-    indptr, indices, values = picked(rows, chosen)
+    indptr, indices, values = picked((rows.indptr, rows.indices, rows.values), chosen)
     return csr.weighted_sum(indptr, indices, values, mine[chosen] * rows.labels[chosen], rows.n_features)
 
 

@@ -198,11 +198,10 @@ class Certifier:
         free = np.empty(rows.n_rows, np.bool_)
         cost, reach, count = Fraction(0), 0.0, 0
         for part in rows.chunks():
-            totals = np.zeros((2, 2))
-            at_bound(pair.alpha[part], c, rows.costs[part], rows.norms[part], free[part], totals)
-            cost += Fraction(totals[0, 0]) + Fraction(totals[0, 1])
-            reach += totals[1, 0] + totals[1, 1]
-            count += int(np.count_nonzero(free[part]))
+            about = rows.costs[part], rows.norms[part], free[part]
+            costs, lengths, inside = at_bound(pair.alpha[part], c, *about)
+            cost += Fraction(costs[0]) + Fraction(costs[1])
+            reach, count = reach + sum(lengths), count + inside
         v = pair.w_alpha.copy()
         for held in self.working.visit(free):
             self.working.add_to(v, np.where(free[held], -pair.alpha[held], 0.0))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import platform
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -49,7 +50,12 @@ from pipeline.scoring.seen import seen_by
 from pipeline.spec import PathSpec
 from pipeline.working.state import RowState, collect
 
-version = cache(metadata.version)  # looked up once in a process: 4 ms a package
+
+@cache
+def version(name: str) -> str:
+    """Return the version of a package, as it says itself if it is loaded: what is installed takes 4 ms to look up."""
+    said = getattr(sys.modules.get(name), "__version__", None)
+    return said if isinstance(said, str) else metadata.version(name)
 
 
 def run_path(
@@ -132,6 +138,7 @@ class PathRun:
         self.references = references
         self.writer, self.projection, self.listen = writer, projection, listen
         self.begun = time.perf_counter()
+        self.unsaid: StepRecord | None = None
 
     def begin(self) -> None:
         """Find C_min and the classes' weights."""
@@ -215,8 +222,11 @@ class PathRun:
             last = self._step(c, last)
             scores = self.judge.scores(last.point)
             facts = last.facts if scores is None else replace(last.facts, scores=scores)
-            line = self.space.write(self.writer, facts, last.point)
-            self._report(line, done=True)
+            self._say_what_is_kept()
+            self.unsaid = self.space.write(self.writer, facts, last.point)
+            if self.writer.is_settled:
+                self._say_what_is_kept()
+        self._say_what_is_kept()
 
     def _step(self, c: float, last: Step | None) -> Step:
         """Take the step to C."""
@@ -224,7 +234,7 @@ class PathRun:
             start = self.starts.at(c, last) or Start(self.space.start(c, self.c_min))
             worth = self._worth(start.point) if start.carried else None
             step = self.stepper.step(start, c, self._enough, self._report)
-            return replace(step, facts=replace(step.facts, reference=worth))
+            return step if worth is None else replace(step, facts=replace(step.facts, reference=worth))
         step = self.stepper.closed_form(c)
         if step.point.certificate.relative_gap <= self.spec.tol and self._enough(step.point):
             return step
@@ -268,7 +278,19 @@ class PathRun:
             return True
         return next_c(point.reach, self.spec.epsilon, self.spec.c_max) is not None
 
-    def _report(self, facts: StepRecord, done: bool = False) -> None:
+    def _say_what_is_kept(self) -> None:
+        """Say that a step is done, once it is on disk."""
+        facts, self.unsaid = self.unsaid, None
+        if facts is not None:
+            self.writer.settle()
+            self._say(facts, done=True)
+
+    def _report(self, facts: StepRecord) -> None:
+        """Say what a round of a step has come to, after all that came before."""
+        self._say_what_is_kept()
+        self._say(facts, done=False)
+
+    def _say(self, facts: StepRecord, done: bool) -> None:
         grid = self._grid()
         first, top = min(self.c_min, facts.c) or (grid[0] if grid else facts.c), self._top()
         share = math.log(facts.c / first) / math.log(top / first) if top > first > 0 else 1.0

@@ -6,7 +6,7 @@ stays proven, whoever certifies what afterwards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -87,6 +87,7 @@ class PointProof:
 
     point: CertifiedPoint
     region: Region
+    _last: dict[tuple[int, int], list[np.ndarray]] = field(default_factory=dict)  # terms of the rows last asked for
 
     @property
     def proves(self) -> bool:
@@ -106,7 +107,12 @@ class PointProof:
         return [ball_counts(b, some, norms, t, costs, unit) for b, t in zip(self.region.balls, terms, strict=True)]
 
     def _terms(self, part: slice) -> list[np.ndarray]:
-        return [self.point.terms(part, ball.centre) for ball in self.region.balls]
+        """Return the rows' terms, ball by ball; of data that are one chunk they are asked for twice a step."""
+        key = (part.start, part.stop)
+        if key not in self._last:
+            self._last.clear()
+            self._last[key] = [self.point.terms(part, ball.centre) for ball in self.region.balls]
+        return self._last[key]
 
     def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds for some rows; for verdicts they need not be ``sharp``."""

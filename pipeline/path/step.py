@@ -121,8 +121,7 @@ class Stepper:
             found = point.certificate
             if found.primal > 0:
                 outlook = outlook.after_pass(outside / (tol * found.primal))
-            facts = self.facts(ref, point, counts, begun)
-            facts = replace(facts, working_set=largest, rounds=rounds, rules=rules)
+            facts = self.facts(ref, point, counts, begun, working_set=largest, rounds=rounds, rules=rules)
             if found.relative_gap <= tol:
                 if enough(point):
                     self.state.verdicts[:] = verdicts
@@ -227,7 +226,16 @@ class Stepper:
         parts = ((f[p], alpha[p], point.c * rows.costs[p], rows.chosen[p]) for p in rows.chunks())
         return math.fsum(gap_outside(*part) for part in parts)
 
-    def facts(self, ref: Point, point: Point, counts: Counter[int], begun: tuple[int, int]) -> StepRecord:
+    def facts(
+        self,
+        ref: Point,
+        point: Point,
+        counts: Counter[int],
+        begun: tuple[int, int],
+        working_set: int = 0,
+        rounds: int = 0,
+        rules: dict[str, list[int]] | None = None,
+    ) -> StepRecord:
         """Return what ``steps.jsonl`` says of a point, as one in closed form; ``begun``: what had been read before."""
         rows = self.state
         free = upper = 0
@@ -245,8 +253,9 @@ class Stepper:
             screened_zero=counts[ZERO],
             screened_upper=counts[UPPER],
             survivors=rows.trained - counts[ZERO] - counts[UPPER],
-            working_set=0,
-            rounds=0,
+            rules=rules,
+            working_set=working_set,
+            rounds=rounds,
             passes=self.space.read_since(begun),
             read=point.read,
             primal=found.primal,

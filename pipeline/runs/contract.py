@@ -56,7 +56,16 @@ class StepWriter(Protocol):
     def append(
         self, record: StepRecord, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None
     ) -> StepRecord:
-        """Keep a finished step; return it with its number."""
+        """Keep a finished step, at once or soon; return it with its number."""
+        ...
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all steps are kept, as far as anybody has looked."""
+        ...
+
+    def settle(self) -> None:
+        """Wait until all steps are kept."""
         ...
 
     def finish(self, **items: Any) -> None:

@@ -141,6 +141,11 @@ class MemoryWriter:
         self.steps.append(replace(record, step=number))
         return self.steps[-1]
 
+    is_settled = True
+
+    def settle(self) -> None:
+        """Return: what is kept in memory is kept at once."""
+
     def finish(self, **items: Any) -> None:
         """Change what is said of the run for the last time."""
         self.update(status="finished", n_steps=len(self.steps), **items)

@@ -61,7 +61,7 @@ def write_model(
     A small one is made in memory first, by a writer that is quicker and writes the same bytes.
     """
     arrays = _arrays(c, w, alpha, verdicts, w_alpha)
-    if 16 * (2 * w.size + alpha.size) <= SMALL:
+    if most_bytes(w, alpha) <= SMALL:
         made = _made(arrays)
         with atomic(path, sync) as stream:
             stream.write(made)
@@ -72,6 +72,11 @@ def write_model(
                 _write(archive, name, count, pieces)
         stream.seek(0)
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def most_bytes(w: np.ndarray, alpha: np.ndarray) -> int:
+    """Return about how large a model may be, w_alpha included: 16 bytes an entry that is not zero."""
+    return 16 * (2 * w.size + alpha.size)
 
 
 def model_digest(

@@ -194,7 +194,7 @@ def _piece_rows(piece: Piece, wanted: np.ndarray) -> Rows:
     if not wanted.size:
         return rows
     chosen = np.flatnonzero(wanted[shard.first_row + first : shard.first_row + stop])
-    indptr, indices, values = picked(rows, chosen)
+    indptr, indices, values = picked((rows.indptr, rows.indices, rows.values), chosen)
     about = rows.labels[chosen], rows.costs[chosen], rows.norms[chosen]
     return Rows(indptr, indices, values, *about, rows.n_features)
 

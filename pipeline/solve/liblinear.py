@@ -75,7 +75,7 @@ def solve_liblinear(
 def _encoded(problem: ReducedProblem, c: float) -> tuple[sp.csr_matrix, np.ndarray, float]:
     """Return the rows with private features, their labels, and the class weight of label -1."""
     n = problem.u.size
-    z = sp.csr_matrix(problem.z)
+    z = sp.csr_matrix(problem.z.scipy() if problem.is_sparse else problem.z)
     labels = np.ones(n)
     if not problem.v.any():
         if n > 1:  # without a fold, one row is turned around so that there are two classes

@@ -20,22 +20,24 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.jit import kernel
+from pipeline.solve.sparse_rows import SparseRows
 
 Matrix: TypeAlias = Any
 
 
 @dataclass(frozen=True)
 class ReducedProblem:
-    """Rows ``z`` (CSR or dense), box ``u``, and the folded vector ``v``; ``z`` is never changed."""
+    """Rows ``z`` (sparse or dense), box ``u``, and the folded vector ``v``; ``z`` is never changed."""
 
     z: Matrix
     u: np.ndarray
     v: np.ndarray
 
     def __post_init__(self) -> None:
+        if hasattr(self.z, "tocsr"):  # SciPy's
+            object.__setattr__(self, "z", SparseRows.of(self.z))
         n, d = self.z.shape
         if self.u.shape != (n,) or self.v.shape != (d,):
             raise ValueError(f"{n} rows of {d} features need a box of {n} and a vector of {d} entries")
@@ -45,7 +47,7 @@ class ReducedProblem:
     @cached_property
     def is_sparse(self) -> bool:
         """Whether the rows are a sparse matrix."""
-        return bool(sp.issparse(self.z))
+        return isinstance(self.z, SparseRows)
 
     @cached_property
     def nnz(self) -> int:
@@ -65,11 +67,11 @@ class ReducedProblem:
 
     def combine(self, alpha: np.ndarray) -> np.ndarray:
         """Return w_alpha = v + sum alpha_i z_i."""
-        return self.v + np.asarray(self.z.T @ alpha, dtype=np.float64)
+        return self.v + (self.z.combined(alpha) if self.is_sparse else self.z.T @ alpha)
 
     def gap(self, w: np.ndarray, alpha: np.ndarray) -> float:
         """Return P(w) - D(alpha) for any w and any feasible alpha."""
-        f = np.asarray(self.z @ w, dtype=np.float64)
+        f = self.z.times(w) if self.is_sparse else self.z @ w
         w_alpha = self.combine(alpha)
         distance = w - w_alpha
         return float(distance @ distance) / 2 + float(gap_terms(f, alpha, self.u))

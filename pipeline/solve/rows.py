@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.solve.reduced import ReducedProblem
-
-CsrParts = tuple[np.ndarray, np.ndarray, np.ndarray]
+from pipeline.solve.sparse_rows import CsrParts
 
 
 def rows_of(problem: ReducedProblem) -> CsrParts:
     """Return the arrays. Dense rows need no indices: theirs have two dimensions and no entries."""
     if problem.is_sparse:
-        rows = sp.csr_array(problem.z)
-        return rows.indptr, rows.indices.view(np.uint32 if rows.indices.dtype == np.int32 else np.uint64), rows.data
+        parts: CsrParts = problem.z.parts
+        return parts
     n, d = problem.z.shape
     return np.arange(n + 1) * d, np.empty((0, 0), np.uint32), np.ascontiguousarray(problem.z).reshape(-1)
 

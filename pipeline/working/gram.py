@@ -12,6 +12,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.jit import kernel
 from pipeline.maths.kernel_values import Columns, kernel_columns
+from pipeline.passes.gather import picked
 from pipeline.passes.kernel_sums import KernelPasses
 from pipeline.working.held import HeldRows
 from pipeline.working.state import RowState
@@ -72,13 +73,13 @@ class GramRows:
     def _computed(self, new: np.ndarray, labels: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Return the kernel values of some of the wanted rows with all of them."""
         self.held.hold(wanted)
-        x = self.held.matrix()
-        x.data = x.data * np.repeat(labels, np.diff(x.indptr)).astype(x.data.dtype)  # z_i = y_i x_i, and y_i^2 = 1
-        every, some = Columns(x.indptr, x.indices, x.data), x[new]
+        z = self.held.matrix()
+        values = z.data * np.repeat(labels, np.diff(z.indptr)).astype(z.dtype)  # z_i = y_i x_i, and y_i^2 = 1
+        x = z.indptr, z.indices, values
+        every, columns = Columns(*x), Columns(*picked(x, new))
         found = np.empty((new.size, labels.size))
-        matrix, place = (x.indptr, x.indices, x.data), np.arange(new.size)
-        columns = Columns(some.indptr, some.indices, some.data)
-        kernel_columns(self.passes.kernel, matrix, every.squares, self.n_features, columns, place, found, place)
+        place = np.arange(new.size)
+        kernel_columns(self.passes.kernel, x, every.squares, self.n_features, columns, place, found, place)
         return found
 
 

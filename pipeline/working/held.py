@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
 from pipeline.passes.gather import gather
 from pipeline.solve.dcd_kernel import add_rows
+from pipeline.solve.sparse_rows import SparseRows
 
 ROW_BYTES = 64  # of a row besides its nonzeros: its number, and a solver's own arrays
 WORTH_KEEPING = 0.6  # below that share of the wanted rows, reading all is cheaper in memory than an exchange
@@ -60,15 +60,13 @@ class HeldRows:
         """What the rows take, a solver's own arrays by row included."""
         return self.parts[1].size * entry_bytes(self.wide) + ROW_BYTES * self.rows.size
 
-    def matrix(self) -> sp.csr_array:
+    def matrix(self) -> SparseRows:
         """Return the rows as a matrix that shares their memory."""
-        indptr, indices, values = self.parts
-        shape = (self.rows.size, self.data.n_features)
-        return sp.csr_array((values, indices, indptr), shape=shape, copy=False)
+        return SparseRows(*self.parts, self.data.n_features)
 
     def add_to(self, out: np.ndarray, coefficients: np.ndarray) -> None:
         """Add sum a_i z_i to ``out``."""
-        add_rows(self.parts, coefficients, out)
+        add_rows(self.matrix().parts, coefficients, out)
 
     def _none(self) -> tuple[np.ndarray, Parts]:
         return np.empty(0, np.int64), (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide)))

@@ -76,7 +76,7 @@ def _problem(held: HeldRows, task: Task) -> ReducedProblem:
     z = held.matrix()
     n, d = z.shape
     dense = n * d > 0 and z.nnz > DENSE_ABOVE * n * d and 8 * n * d <= task.method.budget.newton
-    return ReducedProblem(z.toarray().astype(np.float64) if dense else z, task.u, v)
+    return ReducedProblem(z.toarray() if dense else z, task.u, v)
 
 
 def _begin(held: HeldRows, task: Task) -> np.ndarray:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.jit import kernel
 from pipeline.solve.dcd_kernel import add_row, product
@@ -48,7 +47,7 @@ class Sweeps:
 
     def __init__(self, problem: ReducedProblem) -> None:
         self.problem, self.rows = problem, rows_of(problem)
-        z = sp.csr_array(problem.z)
+        z = problem.z.scipy()
         self.squares = np.maximum(np.asarray(z.multiply(z).sum(axis=1)).reshape(-1), 1e-300)
         self.alpha, self.w = np.zeros(z.shape[0]), np.zeros(z.shape[1])
         self.rng, self.turns = np.random.default_rng(0), 0
@@ -69,7 +68,7 @@ class Sweeps:
         self.order = self.order[::-1].copy() if self.turns % 2 else self.rng.permutation(self.alpha.size)
 
     def largest(self) -> None:
-        gradient, u = np.asarray(self.problem.z @ self.w) - 1.0, self.problem.u
+        gradient, u = self.problem.z.times(self.w) - 1.0, self.problem.u
         gradient = np.where(self.alpha <= 0.0, np.minimum(gradient, 0.0), gradient)
         gradient = np.where(self.alpha >= u, np.maximum(gradient, 0.0), gradient)
         self.visit(self.alpha, self.w, np.argsort(-np.abs(gradient), kind="stable"))

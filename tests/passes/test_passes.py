@@ -162,7 +162,7 @@ def test_gather(make, inline, threads, drawn, data):
         np.testing.assert_array_equal(found.costs, made.costs[mask])
         np.testing.assert_allclose(found.norms, norms_of(made.x[mask]), rtol=1e-14)
         np.testing.assert_array_equal(found.rows, np.flatnonzero(mask))
-        assert found.x.has_canonical_format
+        assert found.x.scipy().has_canonical_format
 
 
 @settings(max_examples=40)

@@ -24,12 +24,13 @@ from pipeline.data.dataset import open_shards
 from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import resolve
 from pipeline.errors import RunError
+from pipeline.events import Event, StepProgress
 from pipeline.path.fit import fit_path
 from pipeline.path.path import versions
 from pipeline.runs import writer as run_writer
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import open_run
-from pipeline.runs.model_file import StoredModel
+from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.runs.writer import RunWriter, writing
 from pipeline.working.rows import WorkingRows
 from pipeline.working.state import RowState
@@ -305,8 +306,9 @@ def test_killed_with_worker_processes(job, undisturbed, tmp_path):
     assert contents(one.out) == contents(undisturbed(PLAIN))
 
 
-def run_to_line(number: int, code: tuple[str, ...], ending: str, errors: str, arguments: list[str]) -> None:
+def run_to_line(number: int, code: tuple[str, ...], ending: str, errors: str, arguments: list[str], large: int) -> None:
     """Run svmsieve and be killed, or interrupted, at the n-th line that is executed of some code."""
+    run_writer.LARGE = large
     lines = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -326,6 +328,7 @@ def run_to_line(number: int, code: tuple[str, ...], ending: str, errors: str, ar
     run_command(errors, None, arguments)
 
 
+NOW, LATER = run_writer.LARGE, 0  # models that are written when a step ends, and while the next one is solved for
 HEADER_CODE = ("pipeline/files.py",)
 STEP_CODE = ("pipeline/runs/writer.py", "pipeline/runs/model_file.py")
 CLASSES_CODE = ("pipeline/runs/classes_writer.py", "pipeline/path/classes.py")  # what one thread of them all does
@@ -333,23 +336,25 @@ CLASSES_CODE = ("pipeline/runs/classes_writer.py", "pipeline/path/classes.py")  
 
 @pytest.mark.parametrize("ending", ["killed", "interrupted"])
 @pytest.mark.parametrize(
-    ("case", "code", "apart"),
+    ("case", "code", "apart", "large"),
     [
-        (PLAIN, HEADER_CODE, 4),
-        (PLAIN, STEP_CODE, 250),
-        ("folds", HEADER_CODE + STEP_CODE, 2000),
-        ("classes", HEADER_CODE + CLASSES_CODE, 40),
-        ("classes, folds", HEADER_CODE + CLASSES_CODE, 200),
+        (PLAIN, HEADER_CODE, 4, NOW),
+        (PLAIN, STEP_CODE, 250, NOW),
+        (PLAIN, HEADER_CODE + STEP_CODE, 250, LATER),
+        ("folds", HEADER_CODE + STEP_CODE, 2000, NOW),
+        ("folds", HEADER_CODE + STEP_CODE, 2000, LATER),
+        ("classes", HEADER_CODE + CLASSES_CODE, 40, NOW),
+        ("classes, folds", HEADER_CODE + CLASSES_CODE, 200, NOW),
     ],
 )
-def test_stopped_at_any_line_that_writes(job, undisturbed, server, tmp_path, case, code, apart, ending):
+def test_stopped_at_any_line_that_writes(job, undisturbed, server, tmp_path, case, code, apart, large, ending):
     expected = contents(undisturbed(case))
     errors = tmp_path / "errors"
     chance, left, number, stops = random.Random(ending), 1, 0, 0
     while left != 0:
         number += chance.randint(1, apart)
         one = job(case)
-        server.start(run_to_line, number, code, ending, str(errors), one.arguments())
+        server.start(run_to_line, number, code, ending, str(errors), one.arguments(), large)
         left = server.left()
         stops += left != 0
         if ending == "killed":
@@ -417,6 +422,7 @@ def test_a_power_cut_costs_steps_and_nothing_else(job, undisturbed, monkeypatch,
 
         with monkeypatch.context() as patch:
             patch.setattr(run_writer, "SECONDS_BETWEEN_SYNCS", chance.choice([0.0, 0.05, 9.9]))
+            patch.setattr(run_writer, "LARGE", chance.choice([NOW, LATER]))
             patch.setattr(RunWriter, "append", append_and_stop)
             disk = Disk(patch)
             with suppress(PowerCutError):
@@ -424,6 +430,31 @@ def test_a_power_cut_costs_steps_and_nothing_else(job, undisturbed, monkeypatch,
             disk.cut_power(one.out, chance)
         one.run()
         assert contents(one.out) == expected, f"seed {seed}"
+
+
+@pytest.mark.parametrize(("large", "quick", "later"), [(0, 1e9, True), (0, 0.0, False), (NOW, 1e9, False)])
+def test_who_listens_hears_of_a_step_when_it_is_on_disk(job, undisturbed, monkeypatch, large, quick, later):
+    """Large models of quick steps are written by another thread."""
+    one, heard, threads = job("it"), [], set()
+
+    def write(*model: Any) -> str:
+        threads.add(threading.current_thread() is threading.main_thread())
+        time.sleep(0.002)
+        return write_model(*model)
+
+    def listen(event: Event) -> None:
+        if isinstance(event, StepProgress):
+            heard.append((event.step, not event.done))
+            assert one.steps() == event.step + event.done
+
+    monkeypatch.setattr(run_writer, "LARGE", large)
+    monkeypatch.setattr(run_writer, "QUICK", quick)
+    monkeypatch.setattr(run_writer, "write_model", write)
+    one.run(listen=listen)
+    assert contents(one.out) == contents(undisturbed("it"))
+    assert threads == {not later}
+    assert heard == sorted(heard, key=lambda each: (each[0], not each[1]))
+    assert sum(not rounds for _, rounds in heard) == one.steps()
 
 
 # Damaged files
@@ -609,7 +640,10 @@ def test_the_space_of_scratch_files_is_taken_when_they_are_made(tmp_path):
 
 @pytest.mark.parametrize("case", [PLAIN, "folds"])
 @pytest.mark.parametrize("function", ["os.fsync", "pathlib.Path.replace"])
-def test_a_disk_that_fails_is_one_line_and_finished_steps_stay(job, undisturbed, monkeypatch, capsys, case, function):
+@pytest.mark.parametrize("large", [NOW, LATER])
+def test_a_disk_that_fails_is_one_line_and_finished_steps_stay(
+    job, undisturbed, monkeypatch, capsys, case, function, large
+):
     expected, failing = contents(undisturbed(case)), 0
     code = 1
     while code:
@@ -628,6 +662,7 @@ def test_a_disk_that_fails_is_one_line_and_finished_steps_stay(job, undisturbed,
 
             patch.setattr(module, name, fail)
             patch.setattr(run_writer, "SECONDS_BETWEEN_SYNCS", 0.0)
+            patch.setattr(run_writer, "LARGE", large)
             code, _, said = command(capsys, *one.arguments())
         if code:
             assert "cannot be written (No space left on device)" in one_line(said)

@@ -197,14 +197,14 @@ def test_spilled_to_disk_it_forgets_its_rows(data):
     rows = fit_path(data["rows"], grid=(0.1,), scheduler="inline").steps[0]
     bits = np.packbits(rows.alpha > 0)
     there = WorkerRows(open_shards(data["rows"]), True, Here(1, 1))
-    counted = partial(there.answer, work=lambda host: host.matrix().sum())
+    counted = partial(there.answer, work=lambda host: host.matrix().data.sum())
     read, total = counted(bits)
     assert read > 0
     assert counted(bits) == (0, total)
     assert mapping._kept_map.cache_info().currsize <= 1, "with hardly any memory, no shard stays mapped"
     again = pickle.loads(pickle.dumps(there))  # noqa: S301
     assert again.host.rows.size == 0
-    assert again.answer(bits, work=lambda host: host.matrix().sum()) == (read, total)
+    assert again.answer(bits, work=lambda host: host.matrix().data.sum()) == (read, total)
 
 
 # A worker that dies

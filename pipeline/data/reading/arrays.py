@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.data.reading.base import BlockTask
 from pipeline.data.reading.block import Block, Origin, ReadRules, make_block
@@ -43,6 +42,8 @@ class ArraySource:
         yield self._block
 
     def _block(self) -> Block:
+        import scipy.sparse as sp  # noqa: PLC0415 - slow to import, and no other source needs it
+
         x, y = self.arrays
         csr = sp.csr_array(x)
         arrays = csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data.astype(np.float64)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from pipeline.errors import DatasetError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import scipy.sparse as sp
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Rows:
 
     def csr(self) -> sp.csr_array:
         """Return x as a SciPy matrix that shares these arrays."""
+        import scipy.sparse as sp  # noqa: PLC0415 - slow to import, and no pass needs it
+
         return sp.csr_array((self.values, self.indices, self.indptr), shape=(self.n_rows, self.n_features), copy=False)
 
 
