@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.blas import dposv
 from pipeline.solve.newton_kernel import gram_of_listed, hessian_times, squares_of_features
-from pipeline.solve.rows import CsrParts
+from pipeline.solve.sparse_rows import CsrParts
 
 CG_STEPS, CG_TOLERANCE, FREQUENT = 300, 0.1, 300  # see above; the most steps are a plain choice
 

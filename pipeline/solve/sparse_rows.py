@@ -81,10 +81,6 @@ class SparseRows:
 
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
 
-    def __getitem__(self, chosen: np.ndarray) -> sp.csr_array:
-        """Return some of the rows as SciPy's matrix, for algebra of which no kernel knows."""
-        return self.scipy()[chosen]
-
 
 @kernel
 def _spread(indptr, indices, values, out):  # type: ignore[no-untyped-def]
