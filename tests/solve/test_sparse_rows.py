@@ -22,7 +22,6 @@ def test_rows_are_those_of_the_matrix(values, indices, made):
     assert (rows.shape, rows.nnz, rows.dtype) == (matrix.shape, matrix.nnz, matrix.dtype)
     np.testing.assert_array_equal(rows.toarray(), dense)
     np.testing.assert_array_equal(rows.scipy().toarray(), dense)
-    np.testing.assert_array_equal(rows[np.array([3, 11])].toarray(), dense[[3, 11]])
     np.testing.assert_allclose(rows.times(w), dense @ w, atol=1e-14)
     np.testing.assert_array_equal(rows.combined(alpha), matrix.T @ alpha)
 
