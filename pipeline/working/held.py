@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
-from pipeline.passes.gather import gather
+from pipeline.passes.gather import gather_rows
 from pipeline.solve.dcd_kernel import add_rows
 
 ROW_BYTES = 64  # of a row besides its nonzeros: its number, and a solver's own arrays
@@ -27,13 +27,10 @@ def entry_bytes(wide: bool) -> int:
 
 
 class HeldRows:
-    """Rows z_i = y_i x_i by ascending number; ``read`` counts the nonzeros that were read from the data.
+    """Rows z_i = y_i x_i by ascending number; ``read`` counts the nonzeros that were read from the data."""
 
-    The lengths of all rows save a look at the data, if they are known.
-    """
-
-    def __init__(self, engine: Engine, data: Dataset, wide: bool, lengths: np.ndarray | None = None) -> None:
-        self.engine, self.data, self.wide, self.lengths = engine, data, wide, lengths
+    def __init__(self, engine: Engine, data: Dataset, wide: bool) -> None:
+        self.engine, self.data, self.wide = engine, data, wide
         self.read = 0
         self.release()
 
@@ -41,15 +38,17 @@ class HeldRows:
         """Forget all rows."""
         self.rows, self.parts = self._none()
 
-    def hold(self, wanted: np.ndarray) -> None:
-        """Hold exactly the rows where ``wanted`` is true: drop others, read the missing ones."""
-        keep = wanted[self.rows]
-        if np.count_nonzero(keep) < WORTH_KEEPING * np.count_nonzero(wanted):
+    def hold(self, wanted: np.ndarray, lengths: np.ndarray | None = None) -> None:
+        """Hold exactly the rows with these numbers, which ascend: drop others, read the missing ones.
+
+        Their lengths save a look at the data, if they are known.
+        """
+        keep = among(self.rows, wanted)
+        if np.count_nonzero(keep) < WORTH_KEEPING * wanted.size:
             self.release()
-            keep = wanted[self.rows]
-        missing = wanted.copy()
-        missing[self.rows] = False
-        new_rows, new = self._read(missing)
+            keep = among(self.rows, wanted)
+        missing = ~among(wanted, self.rows)
+        new_rows, new = self._read(wanted[missing], None if lengths is None else lengths[missing])
         if self.rows.size == 0:
             self.rows, self.parts = new_rows, new
         elif new_rows.size or not keep.all():
@@ -73,10 +72,10 @@ class HeldRows:
     def _none(self) -> tuple[np.ndarray, Parts]:
         return np.empty(0, np.int64), (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide)))
 
-    def _read(self, missing: np.ndarray) -> tuple[np.ndarray, Parts]:
-        if not missing.any():
+    def _read(self, missing: np.ndarray, lengths: np.ndarray | None) -> tuple[np.ndarray, Parts]:
+        if not missing.size:
             return self._none()
-        found = gather(self.engine, self.data, missing, self.lengths, self.wide)
+        found = gather_rows(self.engine, self.data, missing, lengths, self.wide)
         self.read += int(found.x.nnz)
         csr.sign_rows(found.x.indptr, found.x.data, found.labels)
         return found.rows, (found.x.indptr, found.x.indices, found.x.data)
@@ -90,3 +89,10 @@ class HeldRows:
         out: Parts = np.zeros(rows.size + 1, index_type), np.empty(nnz, index_type), values
         csr.interleave_rows(self.rows, keep, old, new_rows, new, rows, out)
         self.rows, self.parts = rows, out
+
+
+def among(some: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Tell which of some numbers are among others; both ascend."""
+    if not rows.size:
+        return np.zeros(some.size, np.bool_)
+    return rows[np.minimum(np.searchsorted(rows, some), rows.size - 1)] == some

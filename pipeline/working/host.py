@@ -19,8 +19,8 @@ class RowHost(Protocol):
 
     read: int
 
-    def hold(self, wanted: np.ndarray) -> None:
-        """Hold exactly the rows where ``wanted`` is true."""
+    def hold(self, wanted: np.ndarray, lengths: np.ndarray | None = None) -> None:
+        """Hold exactly the rows with these numbers, which ascend and have these lengths."""
         ...
 
     def release(self) -> None:
