@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline import budget
 from pipeline.data.dataset import open_shards
 from pipeline.data.registry.synthetic import make
 from pipeline.engine.engine import Engine
@@ -21,11 +22,12 @@ from pipeline.path.fit import fit_path
 from pipeline.path.train import train_run
 from pipeline.spec import PathSpec
 from pipeline.working import state, with_shards
+from pipeline.working.rows import WorkingRows
 from pipeline.working.state import blocks_of
 from pipeline.working.with_shards import Column, ShardState, kept_with_shards
 
 SETTINGS = {"epsilon": 0.05, "c_max": 0.1, "tol": 1e-3, "memory": 2_000_000_000}
-BLOCKS = {"grid": (1e-4, 3e-4, 1e-3), "tol": 1e-2, "predict": False, "memory": 310_000_000, "solver": "dcd"}
+BLOCKS = {"grid": (1e-4, 1e-3), "tol": 1e-2, "predict": False, "memory": 20_000_000}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -95,19 +97,32 @@ def calls(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [
-        SETTINGS,
-        SETTINGS | {"class_weight": "balanced", "every_row": True, "rule": "bt1"},
-        BLOCKS,
-    ],
-    ids=["path", "class weights", "blocks"],
+    "settings", [SETTINGS, SETTINGS | {"class_weight": "balanced", "every_row": True, "rule": "bt1"}]
 )
 def test_the_bits_of_one_machine(data, here, cluster, calls, tmp_path, settings):
     run = fit_path(data, out=tmp_path / "run", scheduler=cluster.address, **settings)
     assert models(run.path) == here(settings)
     assert len(data.shards) == len(blocks_of(data.shards)) > 10
     assert {"_begin", "_each", "_where", "_put", "_multiply", "_packed"} <= {name for name, _, _ in calls.sent}
+
+
+def test_the_bits_of_one_machine_where_rows_are_swept_in_blocks(data, here, cluster, calls, tmp_path, monkeypatch):
+    for name, little in {"BASE": 0, "BATCH": 100, "BATCH_FROM_AFAR": 100, "LEAST_WORKING_SET": 100}.items():
+        monkeypatch.setattr(budget, name, little)
+    starts = []
+    monkeypatch.setattr(
+        WorkingRows,
+        "_runs",
+        lambda working, wanted, cut=WorkingRows._runs: starts.append(cut(working, wanted)) or starts[-1],
+    )
+    expected = here(BLOCKS)
+    alone, starts[:] = list(starts), []
+    run = fit_path(data, out=tmp_path / "run", scheduler=cluster.address, **BLOCKS)
+    assert models(run.path) == expected
+    assert len(starts) == len(alone) > 0
+    assert all(
+        np.array_equal(one, other) for both in zip(starts, alone, strict=True) for one, other in zip(*both, strict=True)
+    )
 
 
 def test_the_rows_may_be_solved_for_on_a_worker(data, here, cluster, calls, tmp_path):
