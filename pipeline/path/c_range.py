@@ -53,5 +53,5 @@ def _extent(part: slice, costs: ByRow, norms: ByRow) -> tuple[tuple[float, float
     used = costs[part] > 0
     cost, norm = costs[part][used], norms[part][used]
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = float(cost.sum()), float(cost @ norm)
+        sums = float(cost.sum()), float((cost * norm).sum())
     return sums, (float(norm.max(initial=0.0)), float(cost.min(initial=math.inf)))

@@ -200,13 +200,13 @@ def _largest(part: slice, near: Near, rows: RowState, f: ByRow) -> tuple[float, 
     """Return the largest product of rows that are trained on, and the longest row and sum c_i |z_i| of all."""
     del near
     costs, norms = rows.costs[part], rows.norms[part]
-    return float(f[part].max(initial=0.0, where=costs > 0)), float(norms.max(initial=0.0)), float(costs @ norms)
+    return float(f[part].max(initial=0.0, where=costs > 0)), float(norms.max(initial=0.0)), float((costs * norms).sum())
 
 
 def _all_at_bound(part: slice, c: float, rows: RowState, alpha: ByRow) -> float:
     """Write alpha_i = u_i; return sum alpha_i |z_i|."""
     alpha[part] = u = c * rows.costs[part]
-    return float(u @ rows.norms[part])
+    return float((u * rows.norms[part]).sum())
 
 
 def _scale(part: slice, alpha: ByRow, old: ByRow, costs: ByRow, scales: tuple[float, float, float]) -> None:

@@ -7,7 +7,8 @@ more: its pages are the system's to write out, and it is gone with its array, or
 
 What is done by row is a function of a part: ``function(part, ...)`` looks at ``array[part]``, writes to it, and returns
 sums. ``each`` calls it for all parts, where the arrays are: here, or with the shards on a cluster
-(``with_shards.ShardState``). Parts depend on the shards alone, so that sums have the same bits wherever they are made.
+(``with_shards.ShardState``). Parts depend on the shards alone, so that sums have the same bits wherever they are made;
+BLAS, whose bits depend on its threads, has no place in such a function.
 """
 
 from __future__ import annotations

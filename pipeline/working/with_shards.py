@@ -23,7 +23,6 @@ from weakref import finalize
 
 import numpy as np
 
-from pipeline.blas import one_thread
 from pipeline.budget import KNOWN_ROW_BYTES, ROW_BYTES
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.engine.engine import Engine
@@ -176,8 +175,9 @@ class ShardState(RowState):
     def where(self, mask: ByRow, *columns: ByRow) -> tuple[np.ndarray, ...]:
         """Return the numbers of the rows of a mask, and what columns have for them."""
         found = self._call(_where, mask, columns)
-        rows = np.concatenate([each[0].unpacked() for each in found])
-        return rows, *(np.concatenate([each[1][k] for each in found]) for k in range(len(columns)))
+        rows = [each[0].unpacked() for each in found]
+        values = [[np.broadcast_to(v, r.shape) for v in each[1]] for r, each in zip(rows, found, strict=True)]
+        return np.concatenate(rows), *(np.concatenate(each) for each in zip(*values, strict=True))
 
     def put(self, rows: np.ndarray, column: ByRow, values: np.ndarray) -> None:
         """Write what a column has for some rows, by their numbers."""
@@ -306,13 +306,12 @@ def _on_rows(
 ) -> R:
     """Do what has waited, forget what nobody has any more, and call a function of the keeper and its blocks."""
     blocks: list[Block] = keeper.found()
-    with one_thread():
-        for first, given in waiting:
-            _each(keeper, blocks, first, given)
-        for block in blocks:
-            for number in gone:
-                block.arrays.pop(number, None)
-        return function(keeper, blocks, *arguments)
+    for first, given in waiting:
+        _each(keeper, blocks, first, given)
+    for block in blocks:
+        for number in gone:
+            block.arrays.pop(number, None)
+    return function(keeper, blocks, *arguments)
 
 
 def _each(keeper: Keeper, blocks: list[Block], function: Callable[..., R], arguments: tuple[Any, ...]) -> list[R]:
@@ -328,7 +327,13 @@ def _where(
     rows = [np.flatnonzero(mask[part]) for part in wholes]
     numbers = np.concatenate([part.start + some for part, some in zip(wholes, rows, strict=True)])
     values = [np.concatenate([c[part][some] for part, some in zip(wholes, rows, strict=True)]) for c in columns]
-    return [(PackedNumbers.of(numbers), values)]
+    return [(PackedNumbers.of(numbers), [_alike(each) for each in values])]
+
+
+def _alike(values: np.ndarray) -> np.ndarray:
+    """Return one value for all, as costs mostly have, where all have the same bits."""
+    bits = values.view(f"u{values.itemsize}")
+    return values[:1] if bits.size and (bits == bits[0]).all() else values
 
 
 def _put(

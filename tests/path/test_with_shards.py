@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import random
+import tracemalloc
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,9 @@ from pipeline.data.dataset import open_shards
 from pipeline.data.registry.synthetic import make
 from pipeline.engine.engine import Engine
 from pipeline.engine.kept import Keeper, Kept
+from pipeline.engine.neighbours import Neighbours
 from pipeline.errors import EngineError, KeptLostError
 from pipeline.events import Note, StepProgress
-from pipeline.path import path as path_module
 from pipeline.path.fit import fit_path
 from pipeline.path.train import train_run
 from pipeline.spec import PathSpec
@@ -25,6 +27,7 @@ from pipeline.working import state, with_shards
 from pipeline.working.rows import WorkingRows
 from pipeline.working.state import blocks_of
 from pipeline.working.with_shards import Column, ShardState, kept_with_shards
+from tests.worlds import plain_world, write_shards
 
 SETTINGS = {"epsilon": 0.05, "c_max": 0.1, "tol": 1e-3, "memory": 2_000_000_000}
 BLOCKS = {"grid": (1e-4, 1e-3), "tol": 1e-2, "predict": False, "memory": 20_000_000}
@@ -180,6 +183,29 @@ def test_a_worker_that_joins_is_no_loss(data, here, cluster, calls, tmp_path):
     assert not any(isinstance(note, Note) for note in said)
 
 
+@pytest.mark.parametrize("call", [None, 0, 45])
+def test_workers_that_are_not_next_door(data, here, cluster, calls, tmp_path, monkeypatch, call):
+    """They are sent what others map."""
+
+    def meet(neighbours: Neighbours, *_others) -> None:
+        neighbours.all = False
+
+    monkeypatch.setattr(Neighbours, "meet", meet)
+    if call is not None:
+        calls.at[call] = lambda: cluster.kill(cluster.workers[0])
+    run = fit_path(data, out=tmp_path / "run", scheduler=cluster.address, **SETTINGS)
+    assert models(run.path) == here(SETTINGS)
+
+
+def test_workers_of_several_threads(data, here, cluster, calls, tmp_path):
+    cluster.have_workers(0)
+    cluster.add_worker(options=("--nthreads", "3"))
+    run = fit_path(data, out=tmp_path / "run", scheduler=cluster.address, **SETTINGS)
+    assert models(run.path) == here(SETTINGS)
+    assert calls.sent
+    cluster.have_workers(0)
+
+
 def test_random_kills(data, here, cluster, calls, tmp_path):
     chance = random.Random(1)
 
@@ -229,6 +255,28 @@ def test_a_call_brings_back_sums_and_the_rows_that_are_solved_for(data, cluster,
             assert down + up < 10_000 + 1000 * blocks, name
     per_step = sum(name not in whole | solved_for for name, _, _ in calls.sent) / len(run.steps)
     assert per_step < 14
+
+
+def test_the_client_holds_no_arrays_by_row(cluster, tmp_path):
+    """On one machine they take more than 80 bytes a row, beside the working set, which is the same."""
+    n = 100_000
+    rows = write_shards(tmp_path / "shards", plain_world(n, 3), range(10_000, n, 10_000))
+    peaks = {}
+    for scheduler in ("inline", cluster.address):
+        out = tmp_path / f"run-{len(peaks)}"
+        with tracing():
+            fit_path(rows, out=out, scheduler=scheduler, grid=(1e-4, 1.1e-4), tol=1e-2, memory=2_000_000_000)
+            peaks[scheduler] = tracemalloc.get_traced_memory()[1]
+    assert peaks["inline"] - peaks[cluster.address] > 60 * n
+
+
+@contextmanager
+def tracing():
+    tracemalloc.start()
+    try:
+        yield
+    finally:
+        tracemalloc.stop()
 
 
 def test_arrays_go_with_their_columns(data, cluster):
@@ -310,4 +358,3 @@ def test_on_one_machine_arrays_are_here(data):
     for scheduler in ("inline", "threads"):
         with Engine(scheduler) as engine:
             assert kept_with_shards(engine, data, PathSpec(), False) is None
-    assert path_module.MOST_LOSSES == 8
