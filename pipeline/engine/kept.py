@@ -4,12 +4,14 @@ Neighbouring items make runs, one a thread of a worker. A run's keeper is the re
 as long as its future: it goes when the client lets go of it, or dies. Calls are tasks on that very worker, and what
 they return is all that travels. A call may be repeated, and must have the same effect again.
 
-When a worker is lost, or spills a keeper to disk for want of memory, what was kept is lost: that is a
-``KeptLostError``, and who asked makes all of it again, with another ``Kept``.
+When a worker is lost, or has no memory left (Dask gives it nothing to do, or spills its keeper to disk), what was kept
+is lost: that is a ``KeptLostError``, and who asked makes all of it again, with another ``Kept``.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -24,7 +26,8 @@ from pipeline.engine.tree import runs
 from pipeline.errors import KeptLostError
 
 R = TypeVar("R")
-T = TypeVar("T")
+
+SECONDS_PAUSED = 30.0  # that a worker may be: as long as one is waited for
 
 
 class Keeper:
@@ -94,6 +97,7 @@ class _KeptPass(ClusterPass):
     def __init__(self, kept: Kept, values: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> None:
         super().__init__(kept.cluster, values)
         self.kept, self.own = kept, own
+        self.waiting_since = math.inf
 
     def _share(self) -> None:
         super()._share()
@@ -105,7 +109,16 @@ class _KeptPass(ClusterPass):
         given = self.held.get(worker, self.shared), self._own(worker, k), self.kept.keepers[k]
         here = {"workers": [worker], "allow_other_workers": False, "pure": False}
         future = self.client.submit(perform_kept, task, self.name, *given, **here)
-        return future, self.cluster.fetching(future)
+        return future, self.cluster.fetching(future, self._watch)
+
+    def _watch(self) -> None:
+        """Give up on a worker that Dask gives nothing to do, for want of memory: what it keeps is in the way."""
+        paused = [
+            each for each in self.slots if getattr(self.cluster.known.get(each), "status", "running") != "running"
+        ]
+        self.waiting_since = min(self.waiting_since, time.monotonic()) if paused else math.inf
+        if time.monotonic() - self.waiting_since > SECONDS_PAUSED:
+            raise KeptLostError(f"worker {paused[0]} is paused, its memory being nearly used up")
 
     def _own(self, worker: str, k: int) -> Any:
         """Place what is a run's own on its worker."""

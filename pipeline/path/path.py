@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -49,6 +49,8 @@ from pipeline.scoring.seen import seen_by
 from pipeline.spec import PathSpec
 from pipeline.working.state import RowState, collect
 from pipeline.working.with_shards import collect_there, kept_with_shards
+
+T = TypeVar("T")
 
 MOST_LOSSES = 8  # of workers in one step, before they are no bad luck
 version = cache(metadata.version)  # looked up once in a process: 4 ms a package
@@ -155,8 +157,26 @@ class PathRun:
 
     def begin(self) -> None:
         """Find C_min and the classes' weights."""
-        self._collect(inner=False)
-        self.space.release()
+
+        def found(again: bool) -> None:
+            del again
+            self._collect(inner=False)
+            self.space.release()
+
+        self._whatever_is_lost(found)
+
+    def _whatever_is_lost(self, work: Callable[[bool], T]) -> T:
+        """Return what ``work`` returns, which is told whether this is ``again``.
+
+        Where arrays by row are with the shards, a worker that is lost takes some with it: then all are made again from
+        the last finished step, as by a command that goes on.
+        """
+        losses = Losses(self.writer, self.listen)
+        while True:
+            try:
+                return work(losses.count > 0)
+            except KeptLostError as error:
+                losses.noted(error)
 
     def _collect(self, inner: bool) -> RowSketch | None:
         scratch = self.writer.scratch() if self.projection.scratch else None
@@ -171,18 +191,8 @@ class PathRun:
         return trained
 
     def run(self, meter: MemoryMeter | None, inner: bool = False) -> None:
-        """Go along the path and finish run.json; without a meter nobody asks for the memory that it took.
-
-        Where arrays by row are with the shards, a worker that is lost takes some with it: then all are made again from
-        the last finished step, as by a command that goes on.
-        """
-        losses = Losses(self.writer, self.listen)
-        while True:
-            try:
-                found, chosen, held_out = self._gone_through(inner, again=losses.count > 0)
-                break
-            except KeptLostError as error:
-                losses.noted(error)
+        """Go along the path and finish run.json; without a meter nobody asks for the memory that it took."""
+        found, chosen, held_out = self._whatever_is_lost(lambda again: self._gone_through(inner, again))
         self._mention_what_is_not_defined(found)
         earlier = self.writer.header.seconds or 0.0
         self.writer.finish(

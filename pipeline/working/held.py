@@ -27,7 +27,7 @@ def entry_bytes(wide: bool) -> int:
 
 
 class HeldRows:
-    """Rows z_i = y_i x_i by ascending number; ``read`` counts the nonzeros that were read from the data."""
+    """Rows z_i = y_i x_i by ascending number, and |z_i|; ``read`` counts the nonzeros that were read from the data."""
 
     def __init__(self, engine: Engine, data: Dataset, wide: bool) -> None:
         self.engine, self.data, self.wide = engine, data, wide
@@ -36,7 +36,7 @@ class HeldRows:
 
     def release(self) -> None:
         """Forget all rows."""
-        self.rows, self.parts = self._none()
+        self.rows, self.parts, self.norms = self._none()
 
     def hold(self, wanted: np.ndarray, lengths: np.ndarray | None = None) -> None:
         """Hold exactly the rows with these numbers, which ascend: drop others, read the missing ones.
@@ -48,11 +48,11 @@ class HeldRows:
             self.release()
             keep = among(self.rows, wanted)
         missing = ~among(wanted, self.rows)
-        new_rows, new = self._read(wanted[missing], None if lengths is None else lengths[missing])
+        new_rows, new, norms = self._read(wanted[missing], None if lengths is None else lengths[missing])
         if self.rows.size == 0:
-            self.rows, self.parts = new_rows, new
+            self.rows, self.parts, self.norms = new_rows, new, norms
         elif new_rows.size or not keep.all():
-            self._merge(keep, new_rows, new)
+            self._merge(keep, new_rows, new, norms)
 
     @property
     def bytes(self) -> int:
@@ -69,18 +69,19 @@ class HeldRows:
         """Add sum a_i z_i to ``out``."""
         add_rows(self.parts, coefficients, out)
 
-    def _none(self) -> tuple[np.ndarray, Parts]:
-        return np.empty(0, np.int64), (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide)))
+    def _none(self) -> tuple[np.ndarray, Parts, np.ndarray]:
+        parts: Parts = np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide))
+        return np.empty(0, np.int64), parts, np.empty(0)
 
-    def _read(self, missing: np.ndarray, lengths: np.ndarray | None) -> tuple[np.ndarray, Parts]:
+    def _read(self, missing: np.ndarray, lengths: np.ndarray | None) -> tuple[np.ndarray, Parts, np.ndarray]:
         if not missing.size:
             return self._none()
         found = gather_rows(self.engine, self.data, missing, lengths, self.wide)
         self.read += int(found.x.nnz)
         csr.sign_rows(found.x.indptr, found.x.data, found.labels)
-        return found.rows, (found.x.indptr, found.x.indices, found.x.data)
+        return found.rows, (found.x.indptr, found.x.indices, found.x.data), found.norms
 
-    def _merge(self, keep: np.ndarray, new_rows: np.ndarray, new: Parts) -> None:
+    def _merge(self, keep: np.ndarray, new_rows: np.ndarray, new: Parts, new_norms: np.ndarray) -> None:
         old = self.parts
         nnz = int(np.diff(old[0])[keep].sum(dtype=np.int64)) + new[1].size
         rows = np.empty(int(np.count_nonzero(keep)) + new_rows.size, np.int64)
@@ -88,7 +89,10 @@ class HeldRows:
         values: np.ndarray = np.empty(nnz, value_type(self.wide))
         out: Parts = np.zeros(rows.size + 1, index_type), np.empty(nnz, index_type), values
         csr.interleave_rows(self.rows, keep, old, new_rows, new, rows, out)
-        self.rows, self.parts = rows, out
+        norms = np.empty(rows.size)
+        norms[np.searchsorted(rows, self.rows[keep])] = self.norms[keep]
+        norms[np.searchsorted(rows, new_rows)] = new_norms
+        self.rows, self.parts, self.norms = rows, out, norms
 
 
 def among(some: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -59,13 +59,13 @@ class RowSolver:
     ) -> LinearPair:
         """Return the pair after solving to an absolute gap of ``target`` over the rows that ``chosen`` marks."""
         alpha = self.state.copied(pair.alpha)
-        facts = alpha, self.state.costs, self.state.norms
+        facts = alpha, self.state.costs
         if self.working.fits(chosen):
             with clock("gather"):
                 known = self.working.hold(chosen, *facts, *(() if lead is None else (lead.ref, lead.before)))
             with clock("solve"):
-                ahead = None if lead is None else lead.at(c, known[1], *known[3:])
-                return self._solve(c, pair, alpha, target, known[:3], ahead)[0]
+                ahead = None if lead is None else lead.at(c, known[1], *known[2:])
+                return self._solve(c, pair, alpha, target, known[:2], ahead)[0]
         order, last = self._order(c), 0.0
         for _ in range(MOST_CYCLES):
             met = 0.0
@@ -99,14 +99,13 @@ class RowSolver:
     ) -> tuple[LinearPair, float]:
         """Solve over the rows held and write their alpha; return the pair with all of it, and a block's gap before.
 
-        ``known`` are alpha, costs and norms of these rows, ``lead`` where alphas may be expected.
+        ``known`` are alpha and costs of these rows, ``lead`` where alphas may be expected.
         """
-        rows, (start, costs, norms) = self.working.rows, known
+        rows, (start, costs) = self.working.rows, known
         found = self.working.host.solve(Task(start, lead, c * costs, pair.w_alpha, target, a_block, self.method))
         self.state.put(rows, alpha, found.alpha)
-        moved = float(norms @ start) + 2 * float(norms @ found.alpha)  # twice: |v| <= |w_alpha| + sum alpha_i |z_i|
         sizes = float(np.linalg.norm(pair.w_alpha)) + float(np.linalg.norm(found.w_alpha))
-        drift = pair.drift + gamma(float(rows.size + 2)) * (moved + sizes)
+        drift = pair.drift + gamma(float(rows.size + 2)) * (found.moved + sizes)
         w = found.w_alpha if found.apart is None else found.apart
         made = replace(pair, alpha=alpha, w=w, w_alpha=found.w_alpha, drift=drift, solver=found.solver)
         return made, found.gap_before

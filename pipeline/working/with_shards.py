@@ -14,7 +14,6 @@ run is continued (``path.path``): the same bits.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, pairwise
 from pathlib import Path
@@ -32,7 +31,7 @@ from pipeline.passes.products import products_of_some, shard_products
 from pipeline.passes.sums import class_weighted_sum
 from pipeline.passes.weighted import inverse_squares, shard_norms
 from pipeline.spec import PathSpec
-from pipeline.working.numbers import PackedNumbers
+from pipeline.working.numbers import PackedNumbers, packed_values, unpacked_values
 from pipeline.working.state import (
     ByRow,
     RowState,
@@ -51,7 +50,6 @@ R = TypeVar("R")
 
 LEAST_ROWS = 1 << 20  # a step makes some 12 calls of 10 ms each, which take as long as 24 bytes a row of so many rows
 SHARE_OF_WORKER = 0.4  # of its memory limit: from 60 % on Dask takes measures, and a pass has its own needs
-QUICKLY = 1  # zlib's level: alphas are mostly 0 or at their bound, and come to less than a bit or two a row
 
 
 def kept_with_shards(engine: Engine, data: Dataset, spec: PathSpec, starts_from_others: bool) -> Kept | None:
@@ -175,22 +173,24 @@ class ShardState(RowState):
     def where(self, mask: ByRow, *columns: ByRow) -> tuple[np.ndarray, ...]:
         """Return the numbers of the rows of a mask, and what columns have for them."""
         found = self._call(_where, mask, columns)
-        rows = [each[0].unpacked() for each in found]
-        values = [[np.broadcast_to(v, r.shape) for v in each[1]] for r, each in zip(rows, found, strict=True)]
-        return np.concatenate(rows), *(np.concatenate(each) for each in zip(*values, strict=True))
+        values = ([unpacked_values(each[1][k], column.dtype) for each in found] for k, column in enumerate(columns))
+        return np.concatenate([each[0].unpacked() for each in found]), *map(np.concatenate, values)
 
     def put(self, rows: np.ndarray, column: ByRow, values: np.ndarray) -> None:
         """Write what a column has for some rows, by their numbers."""
         ends = [0, *np.searchsorted(rows, self.run_ends).tolist()]
-        own = [(PackedNumbers.of(rows[first:end]), values[first:end]) for first, end in pairwise(ends)]
-        self._call(_put, column, own=[(each.first, each.gaps, mine) for each, mine in own])
+        own = []
+        for first, end in pairwise(ends):
+            numbers, mine = PackedNumbers.of(rows[first:end]), values[first:end].astype(column.dtype, copy=False)
+            own.append((numbers.first, numbers.gaps, _bytes(packed_values(mine))))
+        self._call(_put, column, own=own)
 
     def whole(self, *columns: ByRow) -> tuple[np.ndarray, ...]:
         """Return all of some columns as arrays, which are in scratch files if there is a folder for them."""
         out = tuple(zeros(self.n_rows, np.dtype(column.dtype).type, self.scratch) for column in columns)
         for first, stop, packed in self._call(_packed, columns):
             for array, bits in zip(out, packed, strict=True):
-                array[first:stop] = np.frombuffer(zlib.decompress(bits), array.dtype)
+                array[first:stop] = unpacked_values(bits, array.dtype)
         return out
 
     def filled(self, fill: Callable[[np.ndarray], object]) -> ByRow:
@@ -199,7 +199,7 @@ class ShardState(RowState):
         fill(made)
         own = []
         for end in self.run_ends:
-            own.append((np.frombuffer(zlib.compress(made[first:end].data, QUICKLY), np.uint8),))
+            own.append((_bytes(packed_values(made[first:end])),))
             first = end
         self._call(_unpack, column, own=own)
         return column
@@ -245,6 +245,11 @@ class ShardState(RowState):
     def release(self) -> None:
         """Let the workers forget all of it."""
         self.kept.release()
+
+
+def _bytes(packed: bytes) -> np.ndarray:
+    """Return bytes as an array, which is placed where tasks find it."""
+    return np.frombuffer(packed, np.uint8)
 
 
 class _Owner:
@@ -321,26 +326,20 @@ def _each(keeper: Keeper, blocks: list[Block], function: Callable[..., R], argum
 
 def _where(
     keeper: Keeper, blocks: list[Block], mask: Column, columns: Sequence[Column]
-) -> list[tuple[PackedNumbers, list[np.ndarray]]]:
+) -> list[tuple[PackedNumbers, list[bytes]]]:
     del keeper
     wholes = [block.part(block.first_row, block.first_row + block.n_rows) for block in blocks]
     rows = [np.flatnonzero(mask[part]) for part in wholes]
     numbers = np.concatenate([part.start + some for part, some in zip(wholes, rows, strict=True)])
     values = [np.concatenate([c[part][some] for part, some in zip(wholes, rows, strict=True)]) for c in columns]
-    return [(PackedNumbers.of(numbers), [_alike(each) for each in values])]
-
-
-def _alike(values: np.ndarray) -> np.ndarray:
-    """Return one value for all, as costs mostly have, where all have the same bits."""
-    bits = values.view(f"u{values.itemsize}")
-    return values[:1] if bits.size and (bits == bits[0]).all() else values
+    return [(PackedNumbers.of(numbers), [packed_values(each) for each in values])]
 
 
 def _put(
-    keeper: Keeper, blocks: list[Block], column: Column, first: int, gaps: np.ndarray, values: np.ndarray
+    keeper: Keeper, blocks: list[Block], column: Column, first: int, gaps: np.ndarray, packed: np.ndarray
 ) -> list[None]:
     del keeper
-    rows = PackedNumbers(first, gaps).unpacked()
+    rows, values = PackedNumbers(first, gaps).unpacked(), unpacked_values(packed.data, column.dtype)
     for block in blocks:
         begin, end = np.searchsorted(rows, (block.first_row, block.first_row + block.n_rows))
         block.array(column)[rows[begin:end] - block.first_row] = values[begin:end]
@@ -350,14 +349,13 @@ def _put(
 def _packed(keeper: Keeper, blocks: list[Block], columns: Sequence[Column]) -> list[tuple[int, int, list[bytes]]]:
     del keeper
     return [
-        (b.first_row, b.first_row + b.n_rows, [zlib.compress(b.array(column).data, QUICKLY) for column in columns])
-        for b in blocks
+        (b.first_row, b.first_row + b.n_rows, [packed_values(b.array(column)) for column in columns]) for b in blocks
     ]
 
 
 def _unpack(keeper: Keeper, blocks: list[Block], column: Column, packed: np.ndarray) -> list[None]:
     del keeper
-    values, first = np.frombuffer(zlib.decompress(packed.data), column.dtype), 0
+    values, first = unpacked_values(packed.data, column.dtype), 0
     for block in blocks:
         block.array(column)[:] = values[first : first + block.n_rows]
         first += block.n_rows

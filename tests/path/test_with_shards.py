@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import time
 import tracemalloc
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 from pipeline import budget
 from pipeline.data.dataset import open_shards
 from pipeline.data.registry.synthetic import make
+from pipeline.engine import kept as kept_module
+from pipeline.engine.cluster import Cluster
 from pipeline.engine.engine import Engine
 from pipeline.engine.kept import Keeper, Kept
 from pipeline.engine.neighbours import Neighbours
@@ -216,6 +219,48 @@ def test_random_kills(data, here, cluster, calls, tmp_path):
     calls.at = {chance.randrange(200): kill for _ in range(3)}
     run = fit_path(data, out=tmp_path / "run", scheduler=cluster.address, **SETTINGS)
     assert models(run.path) == here(SETTINGS)
+
+
+def test_a_worker_that_is_paused_for_long_is_given_up(data, here, cluster, tmp_path, monkeypatch):
+    """Dask gives it nothing to do for want of memory, and what it keeps would never come back."""
+    monkeypatch.setattr(kept_module, "SECONDS_PAUSED", 0.5)
+    said, admit, paused = [], Cluster.admit, []
+
+    def admitted(backend: Cluster) -> dict[str, str]:
+        """Have one of the workers that keep rows paused, from the third step on until it has been given up."""
+        found = admit(backend)
+        if paused and not told(said):
+            backend.known[paused[0]] = backend.known[paused[0]]._replace(status="paused")
+        return found
+
+    def listen(event) -> None:
+        said.append(event)
+        if isinstance(event, StepProgress) and event.done and event.step == 3:
+            paused.append(address)
+
+    each = Kept.each
+
+    def slow(kept: Kept, function, *arguments, **more):
+        if paused and kept.addresses[0] == paused[0] and not told(said):
+            return each(kept, _slowly, *arguments, **more)
+        return each(kept, function, *arguments, **more)
+
+    monkeypatch.setattr(Cluster, "admit", admitted)
+    monkeypatch.setattr(Kept, "each", slow)
+    with Engine(cluster.address) as engine:
+        address = sorted(engine.backend.known)[0]
+        run = train_run(engine, data, PathSpec(**SETTINGS), tmp_path / "run", listen=listen)
+    assert models(run.path) == here(SETTINGS)
+    assert told(said)
+
+
+def told(said: list[Any]) -> bool:
+    return any(isinstance(event, Note) and "is paused" in event.text for event in said)
+
+
+def _slowly(keeper: Keeper, *_arguments: Any) -> list[Any]:
+    time.sleep(6)
+    return []
 
 
 def test_losses_that_do_not_end_are_an_error(data, cluster, monkeypatch, tmp_path):
