@@ -63,6 +63,10 @@ class EngineError(SieveError, RuntimeError):
     """A pass that could not run: an unknown scheduler, a cluster that does not answer, a lost worker."""
 
 
+class KeptLostError(EngineError):
+    """What workers kept from call to call is lost, because one of them is: it has to be made again."""
+
+
 class SpecError(SieveError, ValueError):
     """A setting that has no meaning, or two that exclude each other."""
 

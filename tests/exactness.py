@@ -207,7 +207,7 @@ def asleep(seed: int, number: int, judge: Judge) -> None:
     with Engine("inline") as engine:
         try:
             state = facts_of(data)
-            working = WorkingRows(LocalHost(engine, data, state.wide, state.lengths), state, 2**40)
+            working = WorkingRows(LocalHost(engine, data, state.wide), state, 2**40)
             certifier = Certifier(engine, data, working, "it", tol=0.5)
             point = None
             for ratio in sorted(rng.choice([1.0, 0.999, 0.9, 0.5], 3)):

@@ -82,10 +82,13 @@ class Cluster:
         """Leave the cluster: nobody here hangs."""
         self.close()
 
-    def fetching(self, future: Future) -> Awaited[Any]:
-        """Begin to fetch the result of a task, from its worker itself if that is next door."""
+    def fetching(self, future: Future, watch: Callable[[], None] = lambda: None) -> Awaited[Any]:
+        """Begin to fetch the result of a task, from its worker itself if that is next door.
+
+        While it is waited for, ``watch`` is called after every look at the workers, and may raise.
+        """
         direct = True if self.neighbours.all else None
-        return Awaited(self, lambda: self.client.gather(future, asynchronous=True, direct=direct))
+        return Awaited(self, lambda: self.client.gather(future, asynchronous=True, direct=direct), watch)
 
     def done(self, futures: list[Future]) -> None:
         """Wait for tasks to end."""
@@ -179,11 +182,13 @@ class Cluster:
 class Awaited(Generic[T]):
     """Something that happens in Dask's loop, from now on."""
 
-    def __init__(self, cluster: Cluster, waiting: Callable[[], Awaitable[T]]) -> None:
+    def __init__(
+        self, cluster: Cluster, waiting: Callable[[], Awaitable[T]], watch: Callable[[], None] = lambda: None
+    ) -> None:
         async def waited() -> T:
             return await waiting()
 
-        self.cluster, self.known = cluster, cluster.known
+        self.cluster, self.known, self.watch = cluster, cluster.known, watch
         self.future = asyncio.run_coroutine_threadsafe(waited(), cluster.client.loop.asyncio_loop)
 
     def result(self) -> T:
@@ -201,6 +206,7 @@ class Awaited(Generic[T]):
                     self.cluster.present(self.future.done)
                     if self.known.keys() - self.cluster.known.keys():
                         raise LeftError("a worker has left") from None
+                    self.watch()
         finally:
             self.cancel()
 

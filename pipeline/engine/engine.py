@@ -20,6 +20,7 @@ from pipeline.engine.tree import Merged, merged, runs, subtrees
 from pipeline.errors import SpecError
 
 if TYPE_CHECKING:
+    from pipeline.engine.kept import Kept
     from pipeline.engine.pinned import Pinned
 
 T = TypeVar("T")
@@ -78,6 +79,15 @@ class Engine:
         At most ``window`` results are in memory at a time (two a worker, unless they are small enough for more).
         """
         return self._each(self.backend.task(function), shards, shared, window or 2 * self.backend.workers)
+
+    def keeping(self, items: Sequence[Any]) -> Kept | None:
+        """Return what keeps things with some items, from call to call; None where that is this machine."""
+        if self.backend.name in SCHEDULERS:
+            return None
+        from pipeline.engine.cluster import Cluster  # noqa: PLC0415 - distributed is slow to import
+        from pipeline.engine.kept import Kept  # noqa: PLC0415
+
+        return Kept(self.backend, items) if isinstance(self.backend, Cluster) else None
 
     def meet(self, place: int, said: T) -> list[T]:
         """Return what all say at a place who use this engine together (``together``): here, one alone."""

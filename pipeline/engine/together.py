@@ -104,6 +104,10 @@ class Partner(Engine):
         (result,) = self.together.results(_Ask(function, shards, shared, merge=merge))
         return result
 
+    def keeping(self, items: Sequence[Any]) -> None:
+        """Keep nothing: passes are shared with others, and made where these ask for them."""
+        del items
+
     def meet(self, place: int, said: T) -> list[T]:
         """Return what all members say at a place, in their order: each waits for the others there."""
         return self.together.met(place, self.number, said)

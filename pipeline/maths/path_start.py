@@ -28,5 +28,9 @@ def c_min(products: np.ndarray, doubt: float = 0.0) -> float:
 
 def doubt_of(costs: np.ndarray, norms: np.ndarray) -> float:
     """Bound |z_i . s| where s is 0 but for rounding: max |z_i| times the rounding of a sum of n rows c_j z_j."""
-    reach = float(costs @ norms)
-    return float(norms.max(initial=0.0)) * reach * float(gamma(float(costs.size)))
+    return doubt_by(float(norms.max(initial=0.0)), float(costs @ norms), costs.size)
+
+
+def doubt_by(longest: float, reach: float, n_rows: int) -> float:
+    """Return that bound from max |z_i|, sum c_j |z_j| and the number of rows."""
+    return longest * reach * float(gamma(float(n_rows)))

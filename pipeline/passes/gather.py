@@ -30,56 +30,86 @@ class Gathered:
 def gather(
     engine: Engine, data: Dataset, selected: np.ndarray, lengths: np.ndarray | None = None, wide: bool | None = None
 ) -> Gathered:
-    """Gather the rows where the boolean mask ``selected`` is true, in row order.
+    """Gather the rows where the boolean mask ``selected`` is true, as ``gather_rows`` does; ``lengths`` of all rows."""
+    if selected.shape != (data.n_rows,) or selected.dtype != np.bool_:
+        raise ValueError(f"the mask must be boolean with {data.n_rows} entries")
+    rows = np.flatnonzero(selected)
+    return gather_rows(engine, data, rows, None if lengths is None else lengths[rows], wide)
 
-    The rows' lengths, and whether values need 64 bits, come from a first look at the data unless they are given. Then
+
+def gather_rows(
+    engine: Engine, data: Dataset, rows: np.ndarray, lengths: np.ndarray | None = None, wide: bool | None = None
+) -> Gathered:
+    """Gather rows by their numbers, which ascend.
+
+    Their lengths, and whether values need 64 bits, come from a first look at the data unless they are given. Then
     the result is sized exactly and filled in place: this process reads the shards itself, wherever passes run.
     """
     data.expect_two_classes("gathering rows with their signs")
-    if selected.shape != (data.n_rows,) or selected.dtype != np.bool_:
-        raise ValueError(f"the mask must be boolean with {data.n_rows} entries")
-    shards = [s for s in data.shards if selected[s.first_row : s.first_row + s.n_rows].any()]
+    cuts = np.searchsorted(rows, [s.first_row for s in data.shards] + [data.n_rows]).tolist()
+    chosen = [_Chosen(s, *ends) for s, *ends in zip(data.shards, cuts, cuts[1:], strict=False) if ends[0] < ends[1]]
     if lengths is None or wide is None:
-        sizes = engine.reduce(_shard_size, shards, _joined, selected) if shards else []
+        sizes = engine.reduce(_shard_size, chosen, _joined, rows) if chosen else []
     else:
-        sizes = [_size(lengths[s.first_row : s.first_row + s.n_rows], s, selected, wide) for s in shards]
-    n, nnz = (sum(size[k] for size in sizes) for k in (0, 1))
-    wide = any(size[2] for size in sizes) if wide is None else wide
+        sizes = [(int(lengths[each.first : each.stop].sum(dtype=np.int64)), wide) for each in chosen]
+    n, nnz = rows.size, sum(size[0] for size in sizes)
+    wide = any(size[1] for size in sizes) if wide is None else wide
     index_type = np.int32 if nnz <= np.iinfo(np.int32).max else np.int64
     values = np.empty(nnz, np.float64 if wide else np.float32)
     out = np.zeros(n + 1, index_type), np.empty(nnz, index_type), values
     about = np.empty(n, np.int8), np.empty(n), np.empty(n)
-    places, row, entry = [], 0, 0
-    for shard, size in zip(shards, sizes, strict=True):
-        places.append(_Place(shard, row, entry, size[1]))
-        row, entry = row + size[0], entry + size[1]
-    for _ in engine.here.stream(partial(_fill, out=out, about=about), places, selected, window=len(places)):
+    places, entry = [], 0
+    for each, size in zip(chosen, sizes, strict=True):
+        places.append(_Place(each, entry, size[0]))
+        entry += size[0]
+    for _ in engine.here.stream(partial(_fill, out=out, about=about), places, rows, window=len(places)):
         pass
-    return Gathered(SparseRows(*out, data.n_features), *about, np.flatnonzero(selected))
+    return Gathered(SparseRows(*out, data.n_features), *about, rows)
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where the rows of a shard go in the result of ``gather``: from which row and which entry on, ``nnz`` entries."""
+class _Chosen:
+    """A shard, and which of the wanted rows' numbers are of its rows."""
 
     shard: Shard
-    row: int
-    entry: int
-    nnz: int
+    first: int
+    stop: int
+
+    @property
+    def nnz(self) -> int:
+        return self.shard.nnz
 
     @property
     def path(self) -> str:
         return str(getattr(self.shard, "path", ""))
 
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """Return the numbers that the wanted rows have in the shard."""
+        return rows[self.first : self.stop] - self.shard.first_row
 
-def _fill(place: _Place, selected: np.ndarray, out: Sequence[np.ndarray], about: Sequence[np.ndarray]) -> None:
-    """Copy the selected rows of a shard to their place, with no copy in between."""
-    rows, shard = place.shard.load(), place.shard
-    chosen = np.flatnonzero(selected[shard.first_row : shard.first_row + shard.n_rows])
-    indptr, indices, values = out[0][place.row : place.row + chosen.size + 1], out[1], out[2]
-    csr.copy_rows((rows.indptr, rows.indices, rows.values), chosen, place.entry, (indptr, indices, values))
+
+@dataclass(frozen=True)
+class _Place:
+    """From which entry on the ``nnz`` entries of a shard's rows go into the result of ``gather_rows``."""
+
+    chosen: _Chosen
+    entry: int
+    nnz: int
+
+    @property
+    def path(self) -> str:
+        return self.chosen.path
+
+
+def _fill(place: _Place, numbers: np.ndarray, out: Sequence[np.ndarray], about: Sequence[np.ndarray]) -> None:
+    """Copy the wanted rows of a shard to their place, with no copy in between."""
+    rows, chosen = place.chosen.shard.load(), place.chosen.numbers(numbers)
+    first, stop = place.chosen.first, place.chosen.stop
+    csr.copy_rows(
+        (rows.indptr, rows.indices, rows.values), chosen, place.entry, (out[0][first : stop + 1], out[1], out[2])
+    )
     for array, source in zip(about, (rows.labels, rows.costs, rows.norms), strict=True):
-        array[place.row : place.row + chosen.size] = source[chosen]
+        array[first:stop] = source[chosen]
 
 
 def stream_rows(engine: Engine, data: Dataset, selected: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
@@ -97,15 +127,11 @@ def stream_rows(engine: Engine, data: Dataset, selected: np.ndarray) -> Iterator
     return engine.stream(_piece_rows, pieces, selected)
 
 
-def _shard_size(shard: Shard, selected: np.ndarray) -> list[tuple[int, int, bool]]:
-    rows = shard.load()
-    return [_size(np.diff(rows.indptr), shard, selected, bool(rows.values.dtype == np.float64))]
-
-
-def _size(lengths: np.ndarray, shard: Shard, selected: np.ndarray, wide: bool) -> tuple[int, int, bool]:
-    """Return how many rows of a shard are selected, how many nonzeros they have, and if values need 64 bits."""
-    mine = selected[shard.first_row : shard.first_row + shard.n_rows]
-    return int(np.count_nonzero(mine)), int(lengths[mine].sum(dtype=np.int64)), wide
+def _shard_size(chosen: _Chosen, numbers: np.ndarray) -> list[tuple[int, bool]]:
+    """Return how many nonzeros the wanted rows of a shard have, and if values need 64 bits."""
+    rows = chosen.shard.load()
+    lengths = np.diff(rows.indptr)[chosen.numbers(numbers)]
+    return [(int(lengths.sum(dtype=np.int64)), bool(rows.values.dtype == np.float64))]
 
 
 def _piece_rows(piece: tuple[Shard, int, int], selected: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -129,5 +155,5 @@ def picked(parts: CsrParts, chosen: np.ndarray) -> CsrParts:
     return out
 
 
-def _joined(parts: Sequence[list[tuple[int, int, bool]]]) -> list[tuple[int, int, bool]]:
+def _joined(parts: Sequence[list[tuple[int, bool]]]) -> list[tuple[int, bool]]:
     return [size for part in parts for size in part]

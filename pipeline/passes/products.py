@@ -44,7 +44,7 @@ def certifying_products(
     After each shard yield where its rows stand, and the slacks of those near the margin of w (none if |w| is nan).
     """
     window, row = window_of(engine, data, 8 * MOST_VECTORS), 0
-    for piece, near in engine.stream(_shard_products, data.shards, w_norm, *vectors, window=window):
+    for piece, near in engine.stream(shard_products, data.shards, w_norm, *vectors, window=window):
         here = slice(row, row + piece[0].size)
         for array, part in zip(out, piece, strict=True):
             array[here] = part
@@ -74,15 +74,21 @@ def window_of(engine: Engine, data: Dataset, row_bytes: int) -> int:
 Found = tuple[tuple[np.ndarray, ...], Near]
 
 
-def _shard_products(shard: Shard, w_norm: float, *vectors: np.ndarray) -> Found:
+def shard_products(shard: Shard, w_norm: float, *vectors: np.ndarray) -> Found:
+    """Return the products of a shard's rows with some vectors, and the slacks of those near the margin of the first."""
     return _completed(shard.load(), w_norm, vectors, ())
+
+
+def products_of_some(shard: Shard, some: np.ndarray, w_norm: float, *vectors: np.ndarray) -> Found:
+    """Return the same of some of its rows, by their numbers there, in whose order slacks are counted."""
+    return _completed(shard.load(), w_norm, vectors, (), some)
 
 
 def _shard_some(
     shard: Shard, w_norm: float, chosen: np.ndarray, *vectors: np.ndarray
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...], Near]:
     some = np.flatnonzero(chosen[shard.first_row : shard.first_row + shard.n_rows])
-    return some + shard.first_row, *_completed(shard.load(), w_norm, vectors, (), some)
+    return some + shard.first_row, *products_of_some(shard, some, w_norm, *vectors)
 
 
 def _completed(
@@ -104,7 +110,7 @@ def _completed(
     return found, near_margin(matrix, norms, vectors[0], found[0], w_norm, some)
 
 
-@merges(_shard_products)
+@merges(shard_products)
 def _for_several(asked: list[tuple[Any, ...]]) -> tuple[_SeveralProducts, tuple[np.ndarray, ...]]:
     """Lay the pairs of vectors side by side, so that a row's entries find those of all members in one place.
 
@@ -137,7 +143,7 @@ class _SeveralProducts:
             mine = vectors[first : first + count]
             first += count
             if products is None or count == 1:
-                found.append(_shard_products(shard, w_norm, *mine))
+                found.append(shard_products(shard, w_norm, *mine))
                 continue
             own = shard.load()
             pair = own.labels * products[column], own.labels * products[column + 1]

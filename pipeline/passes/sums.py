@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
+from pipeline.data.shards.rows import Rows
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
 from pipeline.maths.csr import SparseVector
@@ -22,6 +23,12 @@ def row_sum(engine: Engine, data: Dataset, coefficients: np.ndarray) -> np.ndarr
     return engine.reduce(_shard_row_sum, shards, _add_all, coefficients).dense()
 
 
+def class_weighted_sum(engine: Engine, data: Dataset, weights: tuple[float, float]) -> np.ndarray:
+    """Return sum_i c_i z_i, dense, the costs of negative and positive rows being multiplied by ``weights``."""
+    shards = [s for s in data.shards if s.n_rows]
+    return engine.reduce(_shard_weighted_sum, shards, _add_all, weights).dense()
+
+
 def cost_sum(engine: Engine, data: Dataset) -> np.ndarray:
     """Return sum_i c_i z_i, dense; the shards' sums stay sparse until the end."""
     data.expect_two_classes("a sum of y_i x_i")
@@ -30,8 +37,15 @@ def cost_sum(engine: Engine, data: Dataset) -> np.ndarray:
 
 
 def _shard_row_sum(shard: Shard, coefficients: np.ndarray) -> SparseVector:
+    return _sum_of(shard.load(), coefficients[shard.first_row : shard.first_row + shard.n_rows])
+
+
+def _shard_weighted_sum(shard: Shard, weights: tuple[float, float]) -> SparseVector:
     rows = shard.load()
-    mine = coefficients[shard.first_row : shard.first_row + shard.n_rows]
+    return _sum_of(rows, rows.costs * np.where(rows.labels == 1, weights[1], weights[0]))
+
+
+def _sum_of(rows: Rows, mine: np.ndarray) -> SparseVector:
     if rows.n_features <= rows.indices.size:  # no more to write than there is to read
         return csr.dense_sum(rows.indptr, rows.indices, rows.values, mine * rows.labels, rows.n_features)
     if np.count_nonzero(mine) == mine.size:

@@ -28,14 +28,20 @@ def sampled_weights(data: Dataset) -> tuple[np.ndarray, int]:
 
 def weighted_norms(engine: Engine, data: Dataset, weights: np.ndarray, out: np.ndarray) -> None:
     """Write |z_i/D| of all rows, rounded up; infinity where squares are beyond float64's range."""
-    inverse, row = 1.0 / (weights * weights), 0
-    for norms in engine.stream(_shard_norms, data.shards, inverse, window=window_of(engine, data, 8)):
+    inverse, row = inverse_squares(weights), 0
+    for norms in engine.stream(shard_norms, data.shards, inverse, window=window_of(engine, data, 8)):
         out[row : row + norms.size] = norms
         row += norms.size
     assert row == data.n_rows
 
 
-def _shard_norms(shard: Shard, inverse: np.ndarray) -> np.ndarray:
+def inverse_squares(weights: np.ndarray) -> np.ndarray:
+    """Return 1/D^2."""
+    return 1.0 / (weights * weights)
+
+
+def shard_norms(shard: Shard, inverse: np.ndarray) -> np.ndarray:
+    """Return |z_i/D| of a shard's rows, rounded up, from 1/D^2."""
     rows = shard.load()
     squares = csr.weighted_squares((rows.indptr, rows.indices, rows.values, rows.labels), inverse)
     lengths = np.diff(rows.indptr)

@@ -25,14 +25,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from pipeline.maths.ball import Combination
 from pipeline.maths.estimate import Estimate, KnownVectors, find_asleep, terms_of_rows
-from pipeline.working.state import RowState
+from pipeline.working.state import ByRow, RowState
 
 # Plain choices, replayed on finished paths of five data sets (0.5 to 0.9, and 0.7 to 3: within 5 % of each other):
 MOST_READ = 0.7  # of the nonzeros: where more are asked for, all rows are read, and known from then on
@@ -49,7 +49,7 @@ class Look:
 
     base: KnownVectors
     own: KnownVectors
-    read: np.ndarray | None = None
+    read: ByRow | None = None
     since: float = 0.0
     share: float = 1.0
 
@@ -63,15 +63,15 @@ class Doubt:
     """
 
     state: RowState
-    weighted: np.ndarray
+    weighted: ByRow
     far: tuple[Estimate, ...]
     near: tuple[Estimate, ...]
-    read: np.ndarray | None
-    awake: np.ndarray
+    read: ByRow | None
+    awake: ByRow
 
     @classmethod
     def of(
-        cls, state: RowState, vectors: Sequence[np.ndarray], look: Look, weights: np.ndarray, weighted: np.ndarray
+        cls, state: RowState, vectors: Sequence[np.ndarray], look: Look, weights: np.ndarray, weighted: ByRow
     ) -> Doubt | None:
         """Express a pair's vectors by those that are known; None where numbers are beyond float64's range."""
         far, near, first = [], [], len(look.base.vectors)
@@ -81,7 +81,7 @@ class Doubt:
             near.append(far[-1] if look.read is None else look.own.estimate(v, dots, weights, len(dots)))
         if not all(math.isfinite(each.apart + each.norm + each.size) for each in (*far, *near)):
             return None
-        return cls(state, weighted, tuple(far), tuple(near), look.read, np.zeros(state.n_rows, np.bool_))
+        return cls(state, weighted, tuple(far), tuple(near), look.read, state.empty(np.bool_))
 
     @cached_property
     def _shapes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -93,12 +93,12 @@ class Doubt:
         read = np.zeros(rows.norms[part].size, np.bool_) if self.read is None else self.read[part]
         return (rows.norms[part], self.weighted[part], rows.lengths[part]), read
 
-    def products(self, k: int, part: slice, look: Look) -> np.ndarray:
-        """Return some rows' products with the k-th vector, as they are estimated."""
-        found = self.far[k].products([p[part] for p in look.base.products])
+    def products(self, k: int, part: slice, base: Sequence[ByRow], own: Sequence[ByRow]) -> np.ndarray:
+        """Return some rows' products with the k-th vector, as those with the vectors of ``Look`` have them expected."""
+        found = self.far[k].products([p[part] for p in base])
         if self.read is None:
             return found
-        return np.where(self.read[part], self.near[k].products([p[part] for p in look.own.products]), found)
+        return np.where(self.read[part], self.near[k].products([p[part] for p in own]), found)
 
     def asleep(self, f: np.ndarray, alpha: np.ndarray, u: np.ndarray, part: slice) -> np.ndarray:
         """Tell which of some rows, with estimates f, are where they belong for certain; rows left out never are."""
@@ -109,12 +109,8 @@ class Doubt:
     def terms(self, part: slice, combination: Combination) -> np.ndarray:
         """Return of how many terms a product is that is as inexact as some rows' with a combination of the vectors."""
         sizes = np.array([abs(a) * each.norm for a, each in zip(combination, self.far, strict=True)])
-        total = float(sizes.sum())
-        (about, read), found = self._about(part), np.empty(self.awake[part].size)
+        total, awake = float(sizes.sum()), self.awake[part]
+        (about, read), found = self._about(part), np.empty(awake.size)
         shares = sizes / total if total > 0.0 else sizes
-        terms_of_rows(about, self.awake[part], read, self._shapes, shares, found)
+        terms_of_rows(about, awake, read, self._shapes, shares, found)
         return found
-
-    def waking(self, awake: np.ndarray) -> Doubt:
-        """Return the same for a point that has read some rows."""
-        return replace(self, awake=awake)

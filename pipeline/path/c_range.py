@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pipeline.errors import SpecError
-from pipeline.working.state import RowState
+from pipeline.working.state import ByRow, RowState
 
 LEAST, MOST = 1e-300, 1e300  # of float64's 2e-308 to 2e308
 MOST_LENGTH = 1e150  # of a vector whose square is added up
@@ -25,12 +25,9 @@ class Range:
     def __init__(self, state: RowState) -> None:
         cost = reach = longest = 0.0
         least = math.inf
-        with np.errstate(over="ignore", invalid="ignore"):
-            for part in state.chunks():
-                used = state.costs[part] > 0
-                costs, norms = state.costs[part][used], state.norms[part][used]
-                cost, reach = cost + float(costs.sum()), reach + float(costs @ norms)
-                longest, least = max(longest, float(norms.max(initial=0.0))), min(least, costs.min(initial=math.inf))
+        for sums, extremes in state.each(_extent, state.costs, state.norms):
+            cost, reach = cost + sums[0], reach + sums[1]
+            longest, least = max(longest, extremes[0]), min(least, extremes[1])
         product = longest * reach  # bounds z_i . s, and so 1/C_min
         tops = (MOST / most if most else math.inf for most in (cost, MOST / MOST_LENGTH * reach, product))
         self.low, self.high = max(LEAST, LEAST / least), min(MOST, *tops)
@@ -49,3 +46,12 @@ class Range:
                     f"C = {c:g} is out of float64's range for these rows and costs, which is from {self.low:.3g} to "
                     f"{self.high:.3g}; use another C, or scale the features"
                 )
+
+
+def _extent(part: slice, costs: ByRow, norms: ByRow) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return sum c_i and sum c_i |z_i| of some rows, the longest |z_i| and the smallest c_i."""
+    used = costs[part] > 0
+    cost, norm = costs[part][used], norms[part][used]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = float(cost.sum()), float((cost * norm).sum())
+    return sums, (float(norm.max(initial=0.0)), float(cost.min(initial=math.inf)))

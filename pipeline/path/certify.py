@@ -26,13 +26,12 @@ from pipeline.maths.estimate import KnownVectors
 from pipeline.maths.rounding import LEAST_NORMAL, SAFE, UNIT, nearest, product_error, root, square
 from pipeline.maths.rules import rule_named
 from pipeline.maths.slack import Near
-from pipeline.passes.products import certifying_products, some_products
-from pipeline.passes.weighted import sampled_weights, weighted_norms
+from pipeline.passes.weighted import sampled_weights
 from pipeline.path.asleep import MOST_READ, MOST_SINCE, Doubt, Look
-from pipeline.path.point import CertifiedPoint
+from pipeline.path.point import CertifiedPoint, Seen
 from pipeline.working.rows import WorkingRows
 from pipeline.working.solver import LinearPair
-from pipeline.working.state import CHUNK
+from pipeline.working.state import ByRow, RowState
 
 MOST_DRIFT = 0.02  # of tol: what the drift of w_alpha may add to a gap that rests on the dual value's definition
 
@@ -45,9 +44,10 @@ class LinearPoint(CertifiedPoint):
     look: Look
     doubt: Doubt | None = None
 
-    def terms(self, part: slice, centre: Combination) -> np.ndarray:
-        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs with a centre."""
-        return self.state.lengths[part] if self.doubt is None else self.doubt.terms(part, centre)
+    @property
+    def seen(self) -> Seen:
+        """What the point knows of every row."""
+        return super().seen if self.doubt is None else SeenInPart(self.products, self.state, self.doubt)
 
     @property
     def drift(self) -> float:
@@ -60,7 +60,7 @@ class LinearPoint(CertifiedPoint):
         return self.look.share
 
     @property
-    def before(self) -> np.ndarray | None:
+    def before(self) -> ByRow | None:
         """The margins of the point before, where all rows were multiplied by its w as well."""
         known = self.look.base.products
         return known[-1] if self.doubt is None and len(known) > len(self.products) else None
@@ -68,13 +68,25 @@ class LinearPoint(CertifiedPoint):
     @property
     def lift(self) -> float:
         """By what share w must be longer for all rows on its margin, to within rounding, to be outside it."""
-        rows, f, found = self.state, self.margins, 0.0
         size = root(square(self.pair.w)) * SAFE
-        for part in rows.chunks():
-            error = product_error(rows.lengths[part], rows.norms[part], size) + 4 * UNIT
-            blurred = (np.abs(1.0 - f[part]) <= BLURRED * error) & (rows.costs[part] > 0.0)
-            found = max(found, float(error.max(initial=0.0, where=blurred)))
-        return 2 * BLURRED * found
+        return 2 * BLURRED * max(self.state.each(_lift, self.state, self.margins, size), default=0.0)
+
+
+@dataclass(frozen=True)
+class SeenInPart(Seen):
+    """What a point knows of the rows that has not read all of them."""
+
+    doubt: Doubt
+
+    def terms(self, part: slice, centre: Combination) -> np.ndarray:
+        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs with a centre."""
+        return self.doubt.terms(part, centre)
+
+
+def _lift(part: slice, rows: RowState, f: ByRow, size: float) -> float:
+    error = product_error(rows.lengths[part], rows.norms[part], size) + 4 * UNIT
+    blurred = (np.abs(1.0 - f[part]) <= BLURRED * error) & (rows.costs[part] > 0.0)
+    return float(error.max(initial=0.0, where=blurred))
 
 
 class Certifier:
@@ -86,18 +98,16 @@ class Certifier:
     def __init__(self, engine: Engine, data: Dataset, working: WorkingRows, rule: str, tol: float | None) -> None:
         self.engine, self.data, self.working, self.state = engine, data, working, working.state
         self.with_signs, self.tol = rule_named(rule).needs_signs, tol
-        state = self.state
-        used = ((state.costs[p], state.costs[p] > 0.0) for p in state.chunks())
-        self.least_cost = min(float(costs.min(initial=np.inf, where=some)) for costs, some in used)
+        self.least_cost = min(self.state.each(_least_cost, self.state.costs))
         self.passes = self.read = 0
-        self._scaled: tuple[np.ndarray, np.ndarray] | None = None
+        self._scaled: tuple[np.ndarray, ByRow] | None = None
 
-    def _scale(self) -> tuple[np.ndarray, np.ndarray]:
+    def _scale(self) -> tuple[np.ndarray, ByRow]:
         """Return D, and |z_i/D| of all rows: the first time a look at some rows, and a pass."""
         if self._scaled is None:
             weights, read = sampled_weights(self.data)
             found = self.state.empty()
-            weighted_norms(self.engine, self.data, weights, found)
+            self.state.weigh(self.engine, self.data, weights, found)
             self.passes, self.read = self.passes + 1, self.read + read
             self._scaled = weights, found
         return self._scaled
@@ -129,25 +139,20 @@ class Certifier:
         return LinearPoint(c, pair, reference, products, self.state, look, doubt)
 
     def _all(
-        self, c: float, alpha: np.ndarray, vectors: list[np.ndarray], w_norm: float, before: np.ndarray | None
+        self, c: float, alpha: ByRow, vectors: list[np.ndarray], w_norm: float, before: np.ndarray | None
     ) -> _Looked:
         """Multiply all rows, and add up what they contribute, some shards at a time."""
-        rows, first, near, sums = self.state, 0, [], NO_ROWS
+        rows = self.state
         multiplied = vectors if before is None or self.tol is None else [*vectors, before]
         out = tuple(rows.empty() for _ in multiplied)
-        for here, found in certifying_products(self.engine, self.data, multiplied, out, w_norm):
-            near.append((here.start - first, found))
-            if here.stop - first >= CHUNK or here.stop == rows.n_rows:
-                part = slice(first, here.stop)
-                about = alpha[part], rows.costs[part], rows.norms[part], rows.lengths[part]
-                sums += sums_of(c, out[0][part], *about, w_norm, Near.joined(near))
-                first, near = here.stop, []
+        about = c, rows, out[0], alpha, w_norm
+        found = rows.multiply(self.engine, self.data, multiplied, out, w_norm, _sums, *about)
         self.passes += 1
         look = NOTHING
         if self.tol is not None:
             known = _known(KnownVectors(), multiplied, out, self._scale()[0])
             look = Look(known, known)
-        return out[: len(vectors)], replace(sums, rows=rows.trained), look, None
+        return out[: len(vectors)], self._added(found), look, None
 
     def _some(
         self, c: float, pair: LinearPair, vectors: list[np.ndarray], w_norm: float, ref: LinearPoint
@@ -161,60 +166,82 @@ class Certifier:
         doubt = Doubt.of(rows, vectors, look, weights, weighted)
         if doubt is None:
             return None
-        f, awake, nonzeros = rows.empty(), np.empty(rows.n_rows, np.bool_), 0
-        for part in rows.chunks():
-            f[part] = doubt.products(0, part, look)
-            awake[part] = ~doubt.asleep(f[part], alpha[part], c * rows.costs[part], part)
-            nonzeros += int(rows.lengths[part].sum(dtype=np.int64, where=awake[part]))
+        known, out = (look.base.products, look.own.products), tuple(rows.empty() for _ in vectors)
+        nonzeros = sum(rows.each(_wake, c, doubt, alpha, out[0], known))
         share = nonzeros / max(1, self.data.nnz)
         if share > MOST_READ:
             return None
-        doubt, out = doubt.waking(awake), (f, *(rows.empty() for _ in vectors[1:]))
-        for k in range(1, len(vectors)):
-            for part in rows.chunks():
-                out[k][part] = doubt.products(k, part, look)
-        near = [(0, Near.none())]
-        for numbers, found, slacks in some_products(self.engine, self.data, vectors, awake, w_norm):
-            for array, products in zip(out, found, strict=True):
-                array[numbers] = products
-            near.append((0, replace(slacks, rows=numbers[slacks.rows])))
+        rows.later(_estimate, doubt, out, known)
+        about = c, rows, out[0], alpha, w_norm, doubt
+        found = rows.multiply_some(self.engine, self.data, vectors, doubt.awake, out, w_norm, _sums, *about)
         self.read += nonzeros
         own = _known(look.base, vectors, out, weights)
-        sums = self._sums(c, f, alpha, w_norm, Near.joined(near), doubt)
-        return out, sums, Look(look.base, own, awake, look.since + share, share), doubt
+        return out, self._added(found), Look(look.base, own, doubt.awake, look.since + share, share), doubt
 
-    def _sums(self, c: float, f: np.ndarray, alpha: np.ndarray, w_norm: float, near: Near, doubt: Doubt) -> Sums:
-        """Add up what all rows contribute: those that were not read by the worst margin that they may have."""
-        rows, sums = self.state, NO_ROWS
-        for part in rows.chunks():
-            here, w = near.within(part.start, part.stop), (1.0, *([0.0] * (len(doubt.far) - 1)))
-            about = alpha[part], rows.costs[part], rows.norms[part], doubt.terms(part, w)
-            sums += sums_of(c, f[part], *about, w_norm, here, ~doubt.awake[part])
-        return replace(sums, rows=rows.trained)
+    def _added(self, parts: list[Sums]) -> Sums:
+        """Add up what parts of the rows contribute."""
+        return replace(sum(parts, start=NO_ROWS), rows=self.state.trained)
 
     def _signs(self, c: float, pair: LinearPair) -> tuple[np.ndarray, float, float]:
         """Return v, sum c_i s_i and a bound on the rounding of v; u_i itself is a rounded product."""
-        rows = self.state
-        free = np.empty(rows.n_rows, np.bool_)
+        rows, free = self.state, self.state.empty(np.bool_)
         cost, reach, count = Fraction(0), 0.0, 0
-        for part in rows.chunks():
-            about = rows.costs[part], rows.norms[part], free[part]
-            costs, lengths, inside = at_bound(pair.alpha[part], c, *about)
-            cost += Fraction(costs[0]) + Fraction(costs[1])
-            reach, count = reach + sum(lengths), count + inside
+        for at_top, reached, inside in rows.each(_at_bound, c, rows, pair.alpha, free):
+            cost, reach, count = cost + at_top, reach + reached, count + inside
         v = pair.w_alpha.copy()
-        for held in self.working.visit(free):
-            self.working.add_to(v, np.where(free[held], -pair.alpha[held], 0.0))
+        for held, places, alpha in self.working.visit(free, pair.alpha):
+            coefficients = np.zeros(held.size)
+            coefficients[places] = -alpha
+            self.working.add_to(v, coefficients)
         size = root(square(pair.w_alpha))
         return v, nearest(cost), pair.drift + drift_of_sum(reach + size, count + 4)
 
 
-_Looked = tuple[tuple[np.ndarray, ...], Sums, Look, Doubt | None]
+def _least_cost(part: slice, costs: ByRow) -> float:
+    return float(costs[part].min(initial=np.inf, where=costs[part] > 0.0))
+
+
+def _sums(
+    part: slice, near: Near, c: float, rows: RowState, f: ByRow, alpha: ByRow, w_norm: float, doubt: Doubt | None = None
+) -> Sums:
+    """Add up what some rows contribute: those that were not read by the worst margin that they may have."""
+    about = alpha[part], rows.costs[part], rows.norms[part]
+    if doubt is None:
+        return sums_of(c, f[part], *about, rows.lengths[part], w_norm, near)
+    w = 1.0, *([0.0] * (len(doubt.far) - 1))
+    return sums_of(c, f[part], *about, doubt.terms(part, w), w_norm, near, ~doubt.awake[part])
+
+
+_Known = tuple[Sequence[ByRow], Sequence[ByRow]]
+
+
+def _wake(part: slice, c: float, doubt: Doubt, alpha: ByRow, f: ByRow, known: _Known) -> int:
+    """Write estimates of margins, and which rows have to be read; return how many nonzeros these have."""
+    rows, found = doubt.state, doubt.products(0, part, *known)
+    f[part] = found
+    awake = ~doubt.asleep(found, alpha[part], c * rows.costs[part], part)
+    doubt.awake[part] = awake
+    return int(rows.lengths[part].sum(dtype=np.int64, where=awake))
+
+
+def _estimate(part: slice, doubt: Doubt, out: Sequence[ByRow], known: _Known) -> None:
+    """Write estimates of the products with all vectors but the first."""
+    for k in range(1, len(out)):
+        out[k][part] = doubt.products(k, part, *known)
+
+
+def _at_bound(part: slice, c: float, rows: RowState, alpha: ByRow, free: ByRow) -> tuple[Fraction, float, int]:
+    """Write which rows are free; return the costs of those at their bound, sum alpha_i |z_i|, and how many are free."""
+    costs, lengths, inside = at_bound(alpha[part], c, rows.costs[part], rows.norms[part], free[part])
+    return Fraction(costs[0]) + Fraction(costs[1]), sum(lengths), inside
+
+
+_Looked = tuple[tuple[ByRow, ...], Sums, Look, Doubt | None]
 NOTHING = Look(KnownVectors(), KnownVectors())  # is known to a run whose certificates read every row
 
 
 def _known(
-    base: KnownVectors, vectors: Sequence[np.ndarray], products: Sequence[np.ndarray], weights: np.ndarray
+    base: KnownVectors, vectors: Sequence[np.ndarray], products: Sequence[ByRow], weights: np.ndarray
 ) -> KnownVectors:
     for v, product in zip(vectors, products, strict=True):
         base = base.extended(v, product, weights)

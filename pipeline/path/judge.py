@@ -28,8 +28,8 @@ class Judge:
                 costs = np.concatenate([part.costs for part in parts])
                 self.costs = costs * np.where(self.labels == 1, positive, negative)
         else:
-            self.held_out = state.held_out()
-            self.labels, self.costs = state.labels[self.held_out], state.left_out_costs
+            self.held_out, self.labels = state.left_out(state.labels)
+            self.costs = state.left_out_costs
 
     def scores(self, point: Point) -> Scores | None:
         """Score a point; None where there is nothing to score it on."""

@@ -12,10 +12,10 @@ from pipeline.budget import Projection
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.maths.ball import drift_of_sum
-from pipeline.maths.path_start import c_min, doubt_of
+from pipeline.maths.path_start import c_min, doubt_by
 from pipeline.maths.rounding import UNIT
+from pipeline.maths.slack import Near
 from pipeline.passes.products import products
-from pipeline.passes.sums import row_sum
 from pipeline.path.certify import Certifier, LinearPoint
 from pipeline.path.reference import carried_pair
 from pipeline.path.space import Earlier, Timer, follows
@@ -31,7 +31,7 @@ from pipeline.working.remote import RemoteHost
 from pipeline.working.rows import WorkingRows
 from pipeline.working.solve import Method
 from pipeline.working.solver import LinearPair, RowSolver
-from pipeline.working.state import RowState
+from pipeline.working.state import ByRow, RowState
 
 WORTH_LIFTING = 0.05  # of the gap: below that, lifting w cannot help
 
@@ -40,7 +40,7 @@ class LinearSpace:
     """The space of vectors w; ``budget`` says how much of the rows may be held and how they are solved for."""
 
     def __init__(self, engine: Engine, data: Dataset, state: RowState, spec: PathSpec, budget: Projection) -> None:
-        solver_named(spec.solver).check_costs(state.costs)
+        solver_named(spec.solver).check_costs(np.ravel(state.each(_extent, state.costs)))
         self.engine, self.data, self.state = engine, data, state
         self.working = WorkingRows(self._host(), state, budget.working_set)
         self.certifier = Certifier(engine, data, self.working, spec.rule, spec.tol if budget.reads_less else None)
@@ -50,7 +50,7 @@ class LinearSpace:
     def _host(self) -> RowHost:
         if self.engine.pinned is not None:
             return RemoteHost(self.engine.pinned, self.data, self.state.wide)
-        return LocalHost(self.engine, self.data, self.state.wide, self.state.lengths)
+        return LocalHost(self.engine, self.data, self.state.wide)
 
     starts_anywhere = False  # C_min takes two passes
 
@@ -61,23 +61,22 @@ class LinearSpace:
 
     def c_min(self) -> float:
         """Return 1/max z_i . sum c_j z_j."""
-        f, rows = self.state.empty(), self.state
-        products(self.engine, self.data, [self.cost_sum], [f])
-        return c_min(f[rows.costs > 0], doubt_of(rows.costs, rows.norms))
+        rows, f = self.state, self.state.empty()
+        found = rows.multiply(self.engine, self.data, [self.cost_sum], [f], math.nan, _largest, rows, f)
+        doubt = doubt_by(max(part[1] for part in found), math.fsum(part[2] for part in found), rows.n_rows)
+        return c_min(np.array([part[0] for part in found]), doubt)
 
     @property
     def cost_sum(self) -> np.ndarray:
         """sum c_i z_i, which is w/C below C_min."""
         if self._cost_sum is None:
-            self._cost_sum = row_sum(self.engine, self.data, self.state.costs)
+            self._cost_sum = self.state.cost_sum(self.engine, self.data)
         return self._cost_sum
 
     def first(self, c: float) -> LinearPair:
         """Return the pair with alpha_i = u_i for all rows: the solution at C <= C_min."""
         rows, alpha = self.state, self.state.empty()
-        for part in rows.chunks():
-            alpha[part] = c * rows.costs[part]
-        reach = math.fsum(float(alpha[p] @ rows.norms[p]) for p in rows.chunks())
+        reach = math.fsum(rows.each(_all_at_bound, c, rows, alpha))
         w = c * self.cost_sum
         return LinearPair(alpha, w, w, drift_of_sum(reach, rows.n_rows + 2))
 
@@ -87,9 +86,7 @@ class LinearSpace:
         if rho == 1.0:
             return LinearPair(old.alpha, old.w_alpha, old.w_alpha, old.drift)
         alpha = rows.empty()
-        for part in rows.chunks():
-            was, bound, u = old.alpha[part], point.c * rows.costs[part], c * rows.costs[part]
-            alpha[part] = np.where(was == bound, u, np.minimum(was * rho, u))
+        rows.later(_scale, alpha, old.alpha, rows.costs, (point.c, c, rho))
         w_alpha = old.w_alpha * rho
         size = math.sqrt(point.reach.dual_square) * point.unit
         drift = old.drift * rho + 4 * UNIT * rho * (size + float(point.reference.sums.reach))
@@ -97,8 +94,7 @@ class LinearSpace:
 
     def stored(self, model: KeptModel, drift: float) -> LinearPair:
         """Return the pair that a step of this run has written, with the bits that it had."""
-        alpha, w, apart = self.state.empty(), model.w(), model.w_alpha()
-        model.alpha(alpha)
+        alpha, w, apart = self.state.filled(model.alpha), model.w(), model.w_alpha()
         return LinearPair(alpha, w, w if apart is None else apart, drift)
 
     def carried(self, step: StepView, spec: PathSpec) -> LinearPair:
@@ -137,25 +133,23 @@ class LinearSpace:
             margins, point = point.margins, self.certifier.point(steps[k].c, pair, point)
         if margins is None:
             return point, None
-        alpha = self.state.empty()
-        model(last - 1).alpha(alpha)
-        return point, Earlier(steps[last - 1].c, alpha, margins)
+        return point, Earlier(steps[last - 1].c, self.state.filled(model(last - 1).alpha), margins)
 
     def solve(
-        self, c: float, pair: LinearPair, chosen: np.ndarray, target: float, clock: Timer, lead: Lead | None = None
+        self, c: float, pair: LinearPair, chosen: ByRow, target: float, clock: Timer, lead: Lead | None = None
     ) -> LinearPair:
         """Return the pair after solving to an absolute gap of ``target`` over the rows that ``chosen`` marks."""
         return self.solver.solve(c, pair, chosen, target, clock, lead)
 
-    def fits(self, chosen: np.ndarray) -> bool:
+    def fits(self, chosen: ByRow) -> bool:
         """Tell whether some rows can be held all at once."""
         return self.working.fits(chosen)
 
-    def solved_for(self, chosen: np.ndarray) -> int:
+    def solved_for(self, chosen: ByRow) -> int:
         """Return how many of some rows the last round solved for: all, at once or in blocks."""
-        return int(np.count_nonzero(chosen))
+        return self.working.count(chosen)
 
-    def margins_again(self, model: KeptModel) -> np.ndarray:
+    def margins_again(self, model: KeptModel) -> ByRow:
         """Return the margins of a step of this run, with the bits they had.
 
         Rows are summed up in another order when they are multiplied by several vectors at once, as they were then if w
@@ -163,7 +157,8 @@ class LinearSpace:
         """
         w, f = model.w(), self.state.empty()
         again = self.certifier.with_signs or model.w_alpha() is not None
-        products(self.engine, self.data, [w, w] if again else [w], [f, self.state.empty()] if again else [f])
+        vectors, out = ([w, w], [f, self.state.empty()]) if again else ([w], [f])
+        self.state.multiply(self.engine, self.data, vectors, out, math.nan, _nothing)
         return f
 
     def margins_on(self, pair: LinearPair, c: float, other: Dataset) -> np.ndarray:
@@ -177,7 +172,8 @@ class LinearSpace:
         """Write a finished step with its model; return its line."""
         pair = point.pair
         apart = None if pair.w_alpha is pair.w else pair.w_alpha
-        return writer.append(facts, pair.w, pair.alpha, self.state.verdicts, apart)
+        alpha, verdicts = self.state.whole(pair.alpha, self.state.verdicts)
+        return writer.append(facts, pair.w, alpha, verdicts, apart)
 
     def reading(self) -> tuple[int, int]:
         """Return the passes so far, and the nonzeros read besides."""
@@ -191,3 +187,34 @@ class LinearSpace:
     def release(self) -> None:
         """Let go of the rows that are held."""
         self.working.release()
+        self.state.release()
+
+
+def _extent(part: slice, costs: ByRow) -> tuple[float, float]:
+    """Return the smallest and the largest cost of rows that are trained on, 0 where there are none."""
+    used = costs[part][costs[part] > 0.0]
+    return (float(used.min()), float(used.max())) if used.size else (0.0, 0.0)
+
+
+def _largest(part: slice, near: Near, rows: RowState, f: ByRow) -> tuple[float, float, float]:
+    """Return the largest product of rows that are trained on, and the longest row and sum c_i |z_i| of all."""
+    del near
+    costs, norms = rows.costs[part], rows.norms[part]
+    return float(f[part].max(initial=0.0, where=costs > 0)), float(norms.max(initial=0.0)), float((costs * norms).sum())
+
+
+def _all_at_bound(part: slice, c: float, rows: RowState, alpha: ByRow) -> float:
+    """Write alpha_i = u_i; return sum alpha_i |z_i|."""
+    alpha[part] = u = c * rows.costs[part]
+    return float((u * rows.norms[part]).sum())
+
+
+def _scale(part: slice, alpha: ByRow, old: ByRow, costs: ByRow, scales: tuple[float, float, float]) -> None:
+    """Write alpha at C, rho times what it was: rows at their bound stay there."""
+    (c_ref, c, rho), was, cost = scales, old[part], costs[part]
+    u = c * cost
+    alpha[part] = np.where(was == c_ref * cost, u, np.minimum(was * rho, u))
+
+
+def _nothing(part: slice, near: Near) -> None:
+    """Want the products only."""

@@ -12,13 +12,13 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from pipeline.blas import one_thread
 from pipeline.budget import Budget
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
-from pipeline.errors import DataError, SpecError
+from pipeline.errors import DataError, EngineError, KeptLostError, SpecError
 from pipeline.events import Listener, Note, StepProgress, silent
 from pipeline.maths.eps_grid import check_grid, has_ended, next_c
 from pipeline.maths.row_sketch import RowSketch, SketchMaker
@@ -49,6 +49,11 @@ from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import seen_by
 from pipeline.spec import PathSpec
 from pipeline.working.state import RowState, collect
+from pipeline.working.with_shards import collect_there, kept_with_shards
+
+T = TypeVar("T")
+
+MOST_LOSSES = 8  # of workers in one step, before they are no bad luck
 
 
 @cache
@@ -120,6 +125,24 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in names}
 
 
+class Losses:
+    """Tells when workers that keep arrays are lost too often for it to be chance."""
+
+    def __init__(self, writer: StepWriter, listen: Listener) -> None:
+        self.writer, self.listen = writer, listen
+        self.count = self.in_a_row = self.steps = 0
+
+    def noted(self, error: KeptLostError) -> None:
+        """Take note of a loss; raise EngineError if no step was finished since several."""
+        self.count += 1
+        self.in_a_row = self.in_a_row + 1 if len(self.writer.steps) == self.steps else 1
+        self.steps = len(self.writer.steps)
+        if self.in_a_row >= MOST_LOSSES:
+            problem = f"workers were lost {MOST_LOSSES} times in the same step, with what they kept of the rows"
+            raise EngineError(f"{problem}; give them more memory, and run the same command again") from error
+        self.listen(Note(f"{error}: what it kept is made again"))
+
+
 class PathRun:
     """One run: what its steps share, and the loop over C."""
 
@@ -142,27 +165,42 @@ class PathRun:
 
     def begin(self) -> None:
         """Find C_min and the classes' weights."""
-        self._collect(inner=False)
-        self.space.release()
+
+        def found(again: bool) -> None:
+            del again
+            self._collect(inner=False)
+            self.space.release()
+
+        self._whatever_is_lost(found)
+
+    def _whatever_is_lost(self, work: Callable[[bool], T]) -> T:
+        """Return what ``work`` returns, which is told whether this is ``again``.
+
+        Where arrays by row are with the shards, a worker that is lost takes some with it: then all are made again from
+        the last finished step, as by a command that goes on.
+        """
+        losses = Losses(self.writer, self.listen)
+        while True:
+            try:
+                return work(losses.count > 0)
+            except KeptLostError as error:
+                losses.noted(error)
 
     def _collect(self, inner: bool) -> RowSketch | None:
         scratch = self.writer.scratch() if self.projection.scratch else None
         maker = None if inner else SketchMaker()
-        state = collect(self.engine, self.data, self.spec, scratch, maker)
+        kept = kept_with_shards(self.engine, self.data, self.spec, bool(self.references))
+        if kept is None:
+            state = collect(self.engine, self.data, self.spec, scratch, maker)
+        else:
+            state = collect_there(kept, self.data, self.spec, scratch, maker)
         trained = None if maker is None else maker.sketch()
         self._set_up(state, trained)
         return trained
 
     def run(self, meter: MemoryMeter | None, inner: bool = False) -> None:
         """Go along the path and finish run.json; without a meter nobody asks for the memory that it took."""
-        self._mention_rows_seen(self._collect(inner))
-        try:
-            self._walk()
-            found = [step.scores for step in self.writer.steps]
-            chosen = best(found, self.spec.select)
-            held_out = None if inner or chosen is None else self.judge.held_out_of(self.writer.model(chosen))
-        finally:
-            self.space.release()
+        found, chosen, held_out = self._whatever_is_lost(lambda again: self._gone_through(inner, again))
         self._mention_what_is_not_defined(found)
         earlier = self.writer.header.seconds or 0.0
         self.writer.finish(
@@ -173,6 +211,19 @@ class PathRun:
             peak_memory=None if meter is None else meter.look(),
             seconds=earlier + time.perf_counter() - self.begun,
         )
+
+    def _gone_through(self, inner: bool, again: bool) -> tuple[list[Scores | None], int | None, dict[str, Any] | None]:
+        """Go along the path to its end; return all scores, the best step, and what is said of its scores."""
+        trained = self._collect(inner)
+        try:
+            if not again:
+                self._mention_rows_seen(trained)
+            self._walk()
+            found = [step.scores for step in self.writer.steps]
+            chosen = best(found, self.spec.select)
+            return found, chosen, None if inner or chosen is None else self.judge.held_out_of(self.writer.model(chosen))
+        finally:
+            self.space.release()
 
     def _mention_what_is_not_defined(self, found: list[Scores | None]) -> None:
         name = self.spec.select.replace("_", " ")

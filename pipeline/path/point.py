@@ -19,7 +19,7 @@ from pipeline.maths.eps_grid import Reach
 from pipeline.maths.region import Region
 from pipeline.maths.rounding import SAFE
 from pipeline.maths.rules import rule_named
-from pipeline.working.state import RowState
+from pipeline.working.state import ByRow, RowState
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,16 @@ class CertifiedPoint:
     c: float
     pair: Any
     reference: CertifiedPair
-    products: tuple[np.ndarray, ...]
+    products: tuple[ByRow, ...]
     state: RowState
 
-    def terms(self, part: slice, centre: Combination) -> np.ndarray:
-        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs with a centre."""
-        del centre
-        return self.state.lengths[part]
+    @property
+    def seen(self) -> Seen:
+        """What the point knows of every row."""
+        return Seen(self.products, self.state)
 
     @property
-    def margins(self) -> np.ndarray:
+    def margins(self) -> ByRow:
         """The rows' products with w."""
         return self.products[0]
 
@@ -53,7 +53,7 @@ class CertifiedPoint:
         return None
 
     @property
-    def before(self) -> np.ndarray | None:
+    def before(self) -> ByRow | None:
         """The margins of the point before, where they were made together with these."""
         return None
 
@@ -78,14 +78,27 @@ class CertifiedPoint:
 
     def proof(self, c: float, rule: str) -> PointProof:
         """Return what ``rule`` proves about the rows at C = ``c``."""
-        return PointProof(self, rule_named(rule).region(self.reference, c))
+        return PointProof(self.seen, rule_named(rule).region(self.reference, c))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a point knows of every row: no more than proofs need, so that it can go where the rows are."""
+
+    products: tuple[ByRow, ...]
+    state: RowState
+
+    def terms(self, part: slice, centre: Combination) -> np.ndarray:
+        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs with a centre."""
+        del centre
+        return self.state.lengths[part]
 
 
 @dataclass(frozen=True)
 class PointProof:
     """A region that holds w* at some C, with the products that turn it into bounds of z_i . w*."""
 
-    point: CertifiedPoint
+    seen: Seen
     region: Region
     _last: dict[tuple[int, int], list[np.ndarray]] = field(default_factory=dict)  # terms of the rows last asked for
 
@@ -101,20 +114,22 @@ class PointProof:
 
     def counts(self, part: slice) -> list[tuple[int, int]]:
         """Return how many of some rows that are trained on each ball alone proves to be ZERO, and how many UPPER."""
-        some, state = [p[part] for p in self.point.products], self.point.state
+        some, state = [p[part] for p in self.seen.products], self.seen.state
         norms, costs, unit = state.norms[part], state.costs[part], self.region.span.unit
         terms = self._terms(part)
         return [ball_counts(b, some, norms, t, costs, unit) for b, t in zip(self.region.balls, terms, strict=True)]
 
     def _terms(self, part: slice) -> list[np.ndarray]:
         """Return the rows' terms, ball by ball; of data that are one chunk they are asked for twice a step."""
-        key = (part.start, part.stop)
-        if key not in self._last:
+        key = part.start, part.stop
+        found = self._last.get(key)
+        if found is None:
+            found = [self.seen.terms(part, ball.centre) for ball in self.region.balls]
             self._last.clear()
-            self._last[key] = [self.point.terms(part, ball.centre) for ball in self.region.balls]
-        return self._last[key]
+            self._last[key] = found
+        return found
 
     def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds for some rows; for verdicts they need not be ``sharp``."""
-        some = [p[part] for p in self.point.products]
-        return self.region.bounds(some, self.point.state.norms[part], self._terms(part), sharp)
+        some = [p[part] for p in self.seen.products]
+        return self.region.bounds(some, self.seen.state.norms[part], self._terms(part), sharp)

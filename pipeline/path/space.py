@@ -23,7 +23,7 @@ from pipeline.runs.directory import StepView
 from pipeline.runs.records import StepRecord
 from pipeline.spec import PathSpec
 from pipeline.working.lead import Lead
-from pipeline.working.state import RowState
+from pipeline.working.state import ByRow, RowState
 
 Timer = Callable[[str], AbstractContextManager[None]]
 
@@ -32,7 +32,7 @@ class Pair(Protocol):
     """w and a feasible alpha; ``solver`` is who found them."""
 
     @property
-    def alpha(self) -> np.ndarray: ...  # noqa: D102
+    def alpha(self) -> ByRow: ...  # noqa: D102
     @property
     def solver(self) -> str: ...  # noqa: D102
 
@@ -42,8 +42,8 @@ class Earlier:
     """The point before a point of the path, as far as the next step goes by it."""
 
     c: float
-    alpha: np.ndarray
-    margins: np.ndarray
+    alpha: ByRow
+    margins: ByRow
 
 
 class Proof(Protocol):
@@ -73,7 +73,7 @@ class Point(Protocol):
     @property
     def pair(self) -> Any: ...  # noqa: D102
     @property
-    def margins(self) -> np.ndarray: ...  # noqa: D102
+    def margins(self) -> ByRow: ...  # noqa: D102
     @property
     def certificate(self) -> Certificate: ...  # noqa: D102
     @property
@@ -85,7 +85,7 @@ class Point(Protocol):
     @property
     def read(self) -> float | None: ...  # noqa: D102
     @property
-    def before(self) -> np.ndarray | None: ...  # noqa: D102
+    def before(self) -> ByRow | None: ...  # noqa: D102
     def proof(self, c: float, rule: str) -> Proof:
         """Return what ``rule`` proves about the rows at C = ``c``."""
         ...
@@ -144,24 +144,22 @@ class Space(Protocol):
         """
         ...
 
-    def solve(
-        self, c: float, pair: Any, chosen: np.ndarray, target: float, clock: Timer, lead: Lead | None = None
-    ) -> Any:
+    def solve(self, c: float, pair: Any, chosen: ByRow, target: float, clock: Timer, lead: Lead | None = None) -> Any:
         """Return the pair after solving to an absolute gap of ``target`` over the rows that ``chosen`` marks.
 
         ``lead`` says where alphas may be expected.
         """
         ...
 
-    def fits(self, chosen: np.ndarray) -> bool:
+    def fits(self, chosen: ByRow) -> bool:
         """Tell whether some rows can be solved for all at once."""
         ...
 
-    def solved_for(self, chosen: np.ndarray) -> int:
+    def solved_for(self, chosen: ByRow) -> int:
         """Return how many of some rows the last round solved for."""
         ...
 
-    def margins_again(self, model: KeptModel) -> np.ndarray:
+    def margins_again(self, model: KeptModel) -> ByRow:
         """Return the margins of a step of this run, with the bits they had."""
         ...
 

@@ -18,13 +18,14 @@ import numpy as np
 from pipeline.errors import SolverError
 from pipeline.maths.certificate import Certificate
 from pipeline.maths.rules import rule_named
-from pipeline.maths.verdicts import KEEP, UPPER, ZERO
+from pipeline.maths.verdicts import UPPER, ZERO
 from pipeline.maths.working_set import Outlook, classify, expect, gap_outside, surprise
 from pipeline.path.clock import Clock
 from pipeline.path.space import Earlier, Point, Proof, Space
 from pipeline.runs.records import StepRecord
 from pipeline.spec import PathSpec
 from pipeline.working.lead import Lead
+from pipeline.working.state import ByRow, RowState
 
 # For ever; rounds without progress, of which blocks swept in turn need some. Both times the rounds that a sweep takes.
 MOST_ROUNDS, STALLED_ROUNDS = 1000, 8
@@ -49,9 +50,9 @@ class Start:
     outlook: Outlook = field(default_factory=Outlook)
     follows: bool = False
     carried: bool = False
-    moved: tuple[np.ndarray, np.ndarray] | None = None
+    moved: tuple[ByRow, ByRow] | None = None
 
-    def trend(self, c: float) -> tuple[float, np.ndarray, np.ndarray] | None:
+    def trend(self, c: float) -> tuple[float, ByRow, ByRow] | None:
         """Return what margins on the way to C are expected to move by: so many times from these to those.
 
         New rows, and rows that went, are expected to move margins as far as they did at the C before.
@@ -106,7 +107,7 @@ class Stepper:
             proven = ref.proof(c, self.spec.rule)
             counts = self._screen(ref, c, pair.alpha, outlook, proven, expected)
             rules = self._counts_by_part(proven)
-        verdicts = self.state.verdicts.copy()
+        verdicts, self.state.verdicts = self.state.verdicts, self.state.empty(np.int8)
         target = SHARE_FOR_SOLVER * self.spec.tol * _worth(ref, c)
         tol, largest, solvers, stall = self.spec.tol, 0, Counter[str](), Stall()
         lead, rounds = start.lead(), 0
@@ -117,14 +118,14 @@ class Stepper:
             solvers[pair.solver] += 1
             with clock("certify"):
                 point = self.space.certify(c, pair, tol, ref if start.follows else None)
-                outside = self._gap_outside(point)
+                outside, sides = self._gap_outside(point)
             found = point.certificate
             if found.primal > 0:
                 outlook = outlook.after_pass(outside / (tol * found.primal))
-            facts = self.facts(ref, point, counts, begun, working_set=largest, rounds=rounds, rules=rules)
+            facts = self.facts(ref, point, counts, sides, begun, working_set=largest, rounds=rounds, rules=rules)
             if found.relative_gap <= tol:
                 if enough(point):
-                    self.state.verdicts[:] = verdicts
+                    self.state.verdicts = verdicts
                     found_by, seconds = solvers.most_common(1)[0][0], clock.seconds()
                     error = self._surprise(point, expected)
                     facts = replace(facts, solver=found_by, seconds=seconds, theta=outlook.theta, error=error)
@@ -147,12 +148,12 @@ class Stepper:
         clock, begun = Clock(), self.space.reading()
         with clock("certify"):
             point = self.space.certify(c, self.space.first(c))
-        self.state.verdicts[:] = KEEP
-        facts = self.facts(point, point, Counter(), begun)
+        self.state.verdicts = self.state.empty(np.int8)  # KEEP
+        facts = self.facts(point, point, Counter(), self._gap_outside(point)[1], begun)
         return Step(point, None, replace(facts, seconds=clock.seconds()))
 
     def _screen(
-        self, ref: Point, c: float, alpha: np.ndarray, outlook: Outlook, proven: Proof, centre: np.ndarray
+        self, ref: Point, c: float, alpha: ByRow, outlook: Outlook, proven: Proof, centre: ByRow
     ) -> Counter[int]:
         """Write verdicts and working set at C from the reference's ball; return how many rows have which verdict.
 
@@ -162,23 +163,17 @@ class Stepper:
         """
         band = full = outlook.band(ref.proof(c, "bt1").radius)
         while True:
+            self.state.chosen = self.state.empty(np.bool_)
             counts = self._classify(proven, band, c, alpha, centre)
             if not self.spec.predict or band <= LEAST_BAND * full or self.space.fits(self.state.chosen):
                 return counts
             band /= 2
 
-    def _classify(self, proven: Proof, band: float, c: float, alphas: np.ndarray, centre: np.ndarray) -> Counter[int]:
+    def _classify(self, proven: Proof, band: float, c: float, alpha: ByRow, centre: ByRow) -> Counter[int]:
         """Write verdicts and working set by a region, for alphas in the box of C = ``c``."""
-        counts = Counter[int]()
         rows, modes = self.state, (proven.proves, self.spec.predict)
-        for part in rows.chunks():
-            bounds, widths = proven.bounds(part, sharp=False), (band, rows.norms[part])
-            alpha, u = alphas[part], c * rows.costs[part]
-            verdicts, chosen = rows.verdicts[part], rows.chosen[part]
-            classify(bounds, centre[part], widths, alpha, u, modes, verdicts, chosen)
-            for verdict in (ZERO, UPPER):
-                counts[verdict] += int(np.count_nonzero((verdicts == verdict) & (u > 0.0)))
-        return counts
+        found = rows.each(_classify, proven, (band, c), alpha, centre, modes, rows)
+        return Counter({verdict: sum(part[k] for part in found) for k, verdict in enumerate((ZERO, UPPER))})
 
     def _counts_by_part(self, proven: Proof) -> dict[str, list[int]] | None:
         """Return how many rows each rule that the run's is made of proves to be ZERO and UPPER, by the same reference.
@@ -188,62 +183,58 @@ class Stepper:
         rules = rule_named(self.spec.rule).made_of
         if not rules:
             return None
-        parts = [proven.counts(part) for part in self.state.chunks()]
+        parts = self.state.each(_counts, proven)
         return {rule: [sum(part[k][side] for part in parts) for side in (0, 1)] for k, rule in enumerate(rules)}
 
-    def _expected(self, start: Start, c: float) -> np.ndarray:
+    def _expected(self, start: Start, c: float) -> ByRow:
         """Return where the margins are expected at C."""
         f, trend = start.point.margins, start.trend(c)
         if trend is None:
             return f
-        expected, (stretch, before, now) = self.state.empty(), trend
-        for part in self.state.chunks():
-            expect(f[part], now[part], before[part], stretch, expected[part])
+        expected = self.state.empty()
+        self.state.later(_expect, expected, f, trend)
         return expected
 
-    def _surprise(self, point: Point, expected: np.ndarray) -> float | None:
+    def _surprise(self, point: Point, expected: ByRow) -> float | None:
         """Return how far, on average, margins near 1 are from where the step expected them."""
-        rows, f = self.state, point.margins
-        parts = [surprise(f[p], expected[p], rows.norms[p], rows.costs[p]) for p in rows.chunks()]
+        parts = self.state.each(_surprise, self.state, point.margins, expected)
         count = sum(part[1] for part in parts)
         return math.sqrt(math.fsum(part[0] for part in parts) / count) if count else None
 
     def _screen_again(self, point: Point, outlook: Outlook) -> None:
         """Add to the working set, if it fits, what the point's own ball leaves open or shows on the wrong side."""
-        before = self.state.chosen.copy()
+        before = self.state.chosen
         proven = point.proof(point.c, rule_named(self.spec.rule).at_its_own_c)
         self._screen(point, point.c, point.pair.alpha, outlook, proven, point.margins)
-        before |= self.state.chosen
-        if self.space.fits(before):
-            self.state.chosen[:] = before
+        both = self.state.joined(before, self.state.chosen)
+        if self.space.fits(both):
+            self.state.chosen = both
 
     def _sweep(self) -> int:
         """Return how many rounds it takes to solve for all chosen rows once."""
-        return -(-int(np.count_nonzero(self.state.chosen)) // max(1, self.space.solved_for(self.state.chosen))) or 1
+        return -(-self.state.count(self.state.chosen) // max(1, self.space.solved_for(self.state.chosen))) or 1
 
-    def _gap_outside(self, point: Point) -> float:
-        rows, f, alpha = self.state, point.margins, point.pair.alpha
-        parts = ((f[p], alpha[p], point.c * rows.costs[p], rows.chosen[p]) for p in rows.chunks())
-        return math.fsum(gap_outside(*part) for part in parts)
+    def _gap_outside(self, point: Point) -> tuple[float, tuple[int, int]]:
+        """Return what part of the gap rows outside the working set have; how many rows are free, and at their bound."""
+        parts = self.state.each(_outside, self.state, point.c, point.margins, point.pair.alpha)
+        return math.fsum(part[0] for part in parts), (sum(part[1] for part in parts), sum(part[2] for part in parts))
 
     def facts(
         self,
         ref: Point,
         point: Point,
         counts: Counter[int],
+        sides: tuple[int, int],
         begun: tuple[int, int],
         working_set: int = 0,
         rounds: int = 0,
         rules: dict[str, list[int]] | None = None,
     ) -> StepRecord:
-        """Return what ``steps.jsonl`` says of a point, as one in closed form; ``begun``: what had been read before."""
-        rows = self.state
-        free = upper = 0
-        for part in rows.chunks():
-            alpha, u = point.pair.alpha[part], point.c * rows.costs[part]
-            free += int(np.count_nonzero((alpha > 0.0) & (alpha < u)))
-            upper += int(np.count_nonzero((alpha == u) & (u > 0.0)))
-        found = point.certificate
+        """Return what ``steps.jsonl`` says of a point, as one in closed form.
+
+        ``sides``: how many rows are free and at their bound; ``begun``: what had been read before.
+        """
+        rows, found, (free, upper) = self.state, point.certificate, sides
         return StepRecord(
             c=point.c,
             c_ref=ref.c,
@@ -268,6 +259,44 @@ class Stepper:
             error=None,
             seconds={},
         )
+
+
+def _classify(
+    part: slice,
+    proven: Proof,
+    at: tuple[float, float],
+    alphas: ByRow,
+    centre: ByRow,
+    modes: tuple[bool, bool],
+    rows: RowState,
+) -> tuple[int, int]:
+    """Write verdicts and working set for some rows, ``at`` a band and a C; return how many are ZERO and UPPER."""
+    (band, c), bounds = at, proven.bounds(part, sharp=False)
+    u, verdicts, chosen = c * rows.costs[part], rows.verdicts[part], rows.chosen[part]
+    classify(bounds, centre[part], (band, rows.norms[part]), alphas[part], u, modes, verdicts, chosen)
+    zero, upper = (int(np.count_nonzero((verdicts == verdict) & (u > 0.0))) for verdict in (ZERO, UPPER))
+    return zero, upper
+
+
+def _counts(part: slice, proven: Proof) -> list[tuple[int, int]]:
+    return proven.counts(part)
+
+
+def _expect(part: slice, expected: ByRow, f: ByRow, trend: tuple[float, ByRow, ByRow]) -> None:
+    stretch, before, now = trend
+    expect(f[part], now[part], before[part], stretch, expected[part])
+
+
+def _surprise(part: slice, rows: RowState, f: ByRow, expected: ByRow) -> tuple[float, int]:
+    return surprise(f[part], expected[part], rows.norms[part], rows.costs[part])
+
+
+def _outside(part: slice, rows: RowState, c: float, f: ByRow, alphas: ByRow) -> tuple[float, int, int]:
+    """Return the gap outside the working set, how many rows are inside their box, and how many at its top."""
+    alpha, u = alphas[part], c * rows.costs[part]
+    outside = float(gap_outside(f[part], alpha, u, rows.chosen[part]))
+    free, upper = np.count_nonzero((alpha > 0.0) & (alpha < u)), np.count_nonzero((alpha == u) & (u > 0.0))
+    return outside, int(free), int(upper)
 
 
 class Stall:

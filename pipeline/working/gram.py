@@ -14,7 +14,7 @@ from pipeline.jit import kernel
 from pipeline.maths.kernel_values import Columns, kernel_columns
 from pipeline.passes.gather import picked
 from pipeline.passes.kernel_sums import KernelPasses
-from pipeline.working.held import HeldRows
+from pipeline.working.held import HeldRows, among
 from pipeline.working.state import RowState
 
 
@@ -24,7 +24,7 @@ class GramRows:
     def __init__(self, engine: Engine, data: Dataset, state: RowState, passes: KernelPasses, limit: int) -> None:
         self.state, self.passes, self.limit = state, passes, min(limit, data.n_rows)
         self.n_features = data.n_features
-        self.held = HeldRows(engine, data, state.wide, state.lengths)
+        self.held = HeldRows(engine, data, state.wide)
         self.values = 0
         self.release()
 
@@ -38,15 +38,13 @@ class GramRows:
         """Hold exactly these rows, and their values among each other."""
         if np.array_equal(rows, self.rows):
             return
-        wanted = np.zeros(self.state.n_rows, np.bool_)
-        wanted[rows] = True
-        stay = np.flatnonzero(wanted[self.rows])
+        stay = np.flatnonzero(among(self.rows, rows))
         places = np.searchsorted(rows, self.rows[stay])
         q = self._emptied(rows.size)
         copy_block(self.q, stay, q, places)
         new = np.ones(rows.size, np.bool_)
         new[places] = False
-        self._fill(q, rows, np.flatnonzero(new), wanted)
+        self._fill(q, rows, np.flatnonzero(new))
         self.rows, self.q = rows, q
         self.room, self.spare = self.spare, self.room
 
@@ -56,23 +54,23 @@ class GramRows:
             self.spare = np.empty(min(self.limit, int(1.5 * size)) ** 2)
         return self.spare[: size * size].reshape(size, size)
 
-    def _fill(self, q: np.ndarray, rows: np.ndarray, new: np.ndarray, wanted: np.ndarray) -> None:
+    def _fill(self, q: np.ndarray, rows: np.ndarray, new: np.ndarray) -> None:
         """Write the values of new rows with all."""
         if new.size == 0:
             return
         labels = self.state.labels[rows].astype(np.float64)
         found = self.passes.kept_values(rows[new], rows)
         if found is None:
-            found = self._computed(new, labels, wanted)
+            found = self._computed(rows, new, labels)
             self.values += found.size
         found *= labels
         found *= labels[new][:, None]
         q[new] = found
         q[:, new] = found.T
 
-    def _computed(self, new: np.ndarray, labels: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """Return the kernel values of some of the wanted rows with all of them."""
-        self.held.hold(wanted)
+    def _computed(self, rows: np.ndarray, new: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the kernel values of some of these rows with all of them."""
+        self.held.hold(rows, self.state.lengths[rows])
         z = self.held.matrix()
         values = z.data * np.repeat(labels, np.diff(z.indptr)).astype(z.dtype)  # z_i = y_i x_i, and y_i^2 = 1
         x = z.indptr, z.indices, values

@@ -7,7 +7,7 @@ import numpy as np
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
-from pipeline.passes.gather import gather
+from pipeline.passes.gather import gather_rows
 from pipeline.solve.dcd_kernel import add_rows
 from pipeline.solve.sparse_rows import SparseRows
 
@@ -27,33 +27,32 @@ def entry_bytes(wide: bool) -> int:
 
 
 class HeldRows:
-    """Rows z_i = y_i x_i by ascending number; ``read`` counts the nonzeros that were read from the data.
+    """Rows z_i = y_i x_i by ascending number, and |z_i|; ``read`` counts the nonzeros that were read from the data."""
 
-    The lengths of all rows save a look at the data, if they are known.
-    """
-
-    def __init__(self, engine: Engine, data: Dataset, wide: bool, lengths: np.ndarray | None = None) -> None:
-        self.engine, self.data, self.wide, self.lengths = engine, data, wide, lengths
+    def __init__(self, engine: Engine, data: Dataset, wide: bool) -> None:
+        self.engine, self.data, self.wide = engine, data, wide
         self.read = 0
         self.release()
 
     def release(self) -> None:
         """Forget all rows."""
-        self.rows, self.parts = self._none()
+        self.rows, self.parts, self.norms = self._none()
 
-    def hold(self, wanted: np.ndarray) -> None:
-        """Hold exactly the rows where ``wanted`` is true: drop others, read the missing ones."""
-        keep = wanted[self.rows]
-        if np.count_nonzero(keep) < WORTH_KEEPING * np.count_nonzero(wanted):
+    def hold(self, wanted: np.ndarray, lengths: np.ndarray | None = None) -> None:
+        """Hold exactly the rows with these numbers, which ascend: drop others, read the missing ones.
+
+        Their lengths save a look at the data, if they are known.
+        """
+        keep = among(self.rows, wanted)
+        if np.count_nonzero(keep) < WORTH_KEEPING * wanted.size:
             self.release()
-            keep = wanted[self.rows]
-        missing = wanted.copy()
-        missing[self.rows] = False
-        new_rows, new = self._read(missing)
+            keep = among(self.rows, wanted)
+        missing = ~among(wanted, self.rows)
+        new_rows, new, norms = self._read(wanted[missing], None if lengths is None else lengths[missing])
         if self.rows.size == 0:
-            self.rows, self.parts = new_rows, new
+            self.rows, self.parts, self.norms = new_rows, new, norms
         elif new_rows.size or not keep.all():
-            self._merge(keep, new_rows, new)
+            self._merge(keep, new_rows, new, norms)
 
     @property
     def bytes(self) -> int:
@@ -68,18 +67,19 @@ class HeldRows:
         """Add sum a_i z_i to ``out``."""
         add_rows(self.matrix().parts, coefficients, out)
 
-    def _none(self) -> tuple[np.ndarray, Parts]:
-        return np.empty(0, np.int64), (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide)))
+    def _none(self) -> tuple[np.ndarray, Parts, np.ndarray]:
+        parts: Parts = np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, value_type(self.wide))
+        return np.empty(0, np.int64), parts, np.empty(0)
 
-    def _read(self, missing: np.ndarray) -> tuple[np.ndarray, Parts]:
-        if not missing.any():
+    def _read(self, missing: np.ndarray, lengths: np.ndarray | None) -> tuple[np.ndarray, Parts, np.ndarray]:
+        if not missing.size:
             return self._none()
-        found = gather(self.engine, self.data, missing, self.lengths, self.wide)
+        found = gather_rows(self.engine, self.data, missing, lengths, self.wide)
         self.read += int(found.x.nnz)
         csr.sign_rows(found.x.indptr, found.x.data, found.labels)
-        return found.rows, (found.x.indptr, found.x.indices, found.x.data)
+        return found.rows, (found.x.indptr, found.x.indices, found.x.data), found.norms
 
-    def _merge(self, keep: np.ndarray, new_rows: np.ndarray, new: Parts) -> None:
+    def _merge(self, keep: np.ndarray, new_rows: np.ndarray, new: Parts, new_norms: np.ndarray) -> None:
         old = self.parts
         nnz = int(np.diff(old[0])[keep].sum(dtype=np.int64)) + new[1].size
         rows = np.empty(int(np.count_nonzero(keep)) + new_rows.size, np.int64)
@@ -87,4 +87,14 @@ class HeldRows:
         values: np.ndarray = np.empty(nnz, value_type(self.wide))
         out: Parts = np.zeros(rows.size + 1, index_type), np.empty(nnz, index_type), values
         csr.interleave_rows(self.rows, keep, old, new_rows, new, rows, out)
-        self.rows, self.parts = rows, out
+        norms = np.empty(rows.size)
+        norms[np.searchsorted(rows, self.rows[keep])] = self.norms[keep]
+        norms[np.searchsorted(rows, new_rows)] = new_norms
+        self.rows, self.parts, self.norms = rows, out, norms
+
+
+def among(some: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Tell which of some numbers are among others; both ascend."""
+    if not rows.size:
+        return np.zeros(some.size, np.bool_)
+    return rows[np.minimum(np.searchsorted(rows, some), rows.size - 1)] == some

@@ -6,6 +6,7 @@ stay with it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -19,8 +20,8 @@ class RowHost(Protocol):
 
     read: int
 
-    def hold(self, wanted: np.ndarray) -> None:
-        """Hold exactly the rows where ``wanted`` is true."""
+    def hold(self, wanted: np.ndarray, lengths: np.ndarray | None = None) -> None:
+        """Hold exactly the rows with these numbers, which ascend and have these lengths."""
         ...
 
     def release(self) -> None:
@@ -41,4 +42,5 @@ class LocalHost(HeldRows):
 
     def solve(self, task: Task) -> Found:
         """Solve over the rows held."""
-        return solve_held(self, task)
+        found = solve_held(self, task)
+        return replace(found, moved=float(self.norms @ task.start) + 2 * float(self.norms @ found.alpha))

@@ -9,24 +9,24 @@ highest dual value, so that a lead that is wrong, or far, costs one sum over the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 
 @dataclass(frozen=True)
 class Lead:
-    """The alphas of all rows at the last two points of a path, and these points' C."""
+    """The alphas of all rows, by row, at the last two points of a path, and these points' C."""
 
     c_ref: float
-    ref: np.ndarray
+    ref: Any
     c_before: float
-    before: np.ndarray
+    before: Any
 
-    def at(self, c: float, rows: np.ndarray, costs: np.ndarray) -> np.ndarray:
-        """Return where the alphas of some rows, which have these costs, are expected at C."""
-        alpha, u = self.ref[rows], c * costs
-        t = (c - self.c_ref) / (self.c_ref - self.c_before)
-        ahead = np.clip(alpha + t * (alpha - self.before[rows]), 0.0, u)
+    def at(self, c: float, costs: np.ndarray, alpha: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Return where alphas of some rows are expected at C, which have these costs and these alphas there."""
+        u, t = c * costs, (c - self.c_ref) / (self.c_ref - self.c_before)
+        ahead = np.clip(alpha + t * (alpha - before), 0.0, u)
         return np.where(alpha >= self.c_ref * costs, u, ahead)
 
 

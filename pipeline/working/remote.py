@@ -1,6 +1,6 @@
 """A host of rows on one worker of the cluster: it reads them from the shards itself, they never pass through here.
 
-Every request says which rows it is about, a bit a row. A worker that holds them answers at once; one that is new,
+Every request says which rows it is about, by their numbers. A worker that holds them answers at once; one that is new,
 because the last one died, reads them first. Either way the answer has the same bits.
 """
 
@@ -18,6 +18,7 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.shards.rows import Rows
 from pipeline.engine.engine import Engine
 from pipeline.working.host import LocalHost
+from pipeline.working.numbers import PackedNumbers
 from pipeline.working.solve import Found, Task
 
 if TYPE_CHECKING:
@@ -31,12 +32,13 @@ class RemoteHost:
 
     def __init__(self, pinned: Pinned, data: Dataset, wide: bool) -> None:
         self.pinned, self.build = pinned, partial(WorkerRows, data, wide)
-        self.wanted = np.packbits(np.zeros(data.n_rows, np.bool_))
+        self.wanted = PackedNumbers.of(np.empty(0, np.int64))
         self.read = 0
 
-    def hold(self, wanted: np.ndarray) -> None:
-        """Hold exactly the rows where ``wanted`` is true."""
-        self.wanted = np.packbits(wanted)
+    def hold(self, wanted: np.ndarray, lengths: np.ndarray | None = None) -> None:
+        """Hold exactly the rows with these numbers; a worker looks up how long they are."""
+        del lengths
+        self.wanted = PackedNumbers.of(wanted)
         self._ask(_nothing)
 
     def release(self) -> None:
@@ -68,11 +70,11 @@ class WorkerRows:
     def __reduce__(self) -> tuple[Any, ...]:
         return WorkerRows, (self.data, self.wide, self.here)
 
-    def answer(self, wanted: np.ndarray, *arguments: Any, work: Callable[..., R]) -> tuple[int, R]:
+    def answer(self, wanted: PackedNumbers, *arguments: Any, work: Callable[..., R]) -> tuple[int, R]:
         """Hold the rows wanted and return what ``work`` makes of them, after the nonzeros that were read."""
         with one_thread():
             before = self.host.read
-            self.host.hold(np.unpackbits(wanted, count=self.data.n_rows).view(np.bool_))
+            self.host.hold(wanted.unpacked())
             return self.host.read - before, work(self.host, *arguments)
 
 

@@ -48,13 +48,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Found:
-    """alpha of the rows held, the new w_alpha, w where that is another vector, and a block's gap before."""
+    """alpha of the rows held, the new w_alpha, w where that is another vector, and a block's gap before.
+
+    ``moved`` is what rounding of w_alpha is measured by: sum alpha_i |z_i| as it was, and twice as it is, since
+    |v| <= |w_alpha| + sum alpha_i |z_i|.
+    """
 
     alpha: np.ndarray
     w_alpha: np.ndarray
     apart: np.ndarray | None
     solver: str
     gap_before: float = math.nan
+    moved: float = math.nan
 
 
 def solve_held(held: HeldRows, task: Task) -> Found:

@@ -24,6 +24,7 @@ from pipeline.maths.rounding import gamma
 from pipeline.working.lead import Lead
 from pipeline.working.rows import WorkingRows
 from pipeline.working.solve import Method, Task
+from pipeline.working.state import ByRow, frozen
 
 MOST_CYCLES = 5  # over blocks of rows that do not fit together, before a pass looks at all
 Timer = Callable[[str], AbstractContextManager[None]]
@@ -36,16 +37,14 @@ class LinearPair:
     ``drift`` bounds |w_alpha - sum alpha_i z_i|. alpha is written while the pair is made, and never after.
     """
 
-    alpha: np.ndarray
+    alpha: ByRow
     w: np.ndarray
     w_alpha: np.ndarray
     drift: float
     solver: str = ""
 
     def __post_init__(self) -> None:
-        alpha = self.alpha.view()
-        alpha.flags.writeable = False
-        object.__setattr__(self, "alpha", alpha)
+        object.__setattr__(self, "alpha", frozen(self.alpha))
 
 
 class RowSolver:
@@ -56,24 +55,25 @@ class RowSolver:
         self._orders = math.nan, np.random.default_rng(0)
 
     def solve(
-        self, c: float, pair: LinearPair, chosen: np.ndarray, target: float, clock: Timer, lead: Lead | None = None
+        self, c: float, pair: LinearPair, chosen: ByRow, target: float, clock: Timer, lead: Lead | None = None
     ) -> LinearPair:
         """Return the pair after solving to an absolute gap of ``target`` over the rows that ``chosen`` marks."""
-        alpha = self.state.empty()
-        alpha[:] = pair.alpha
+        alpha = self.state.copied(pair.alpha)
+        facts = alpha, self.state.costs
         if self.working.fits(chosen):
             with clock("gather"):
-                self.working.hold(chosen)
+                known = self.working.hold(chosen, *facts, *(() if lead is None else (lead.ref, lead.before)))
             with clock("solve"):
-                return self._solve(c, pair, alpha, target, lead)[0]
+                ahead = None if lead is None else lead.at(c, known[1], *known[2:])
+                return self._solve(c, pair, alpha, target, known[:2], ahead)[0]
         order, last = self._order(c), 0.0
         for _ in range(MOST_CYCLES):
             met = 0.0
             for block in self.working.blocks(chosen, order):
                 with clock("gather"):
-                    self.working.hold(block)
+                    known = self.working.hold(block, *facts)
                 with clock("solve"):
-                    pair, before = self._solve(c, pair, alpha, target, None, a_block=True)
+                    pair, before = self._solve(c, pair, alpha, target, known, a_block=True)
                     met += before
             if met * min(1.0, met / last if last > 0.0 else 1.0) <= target:  # once more as much less
                 break
@@ -88,18 +88,24 @@ class RowSolver:
         return self._orders[1]
 
     def _solve(
-        self, c: float, pair: LinearPair, alpha: np.ndarray, target: float, lead: Lead | None, a_block: bool = False
+        self,
+        c: float,
+        pair: LinearPair,
+        alpha: ByRow,
+        target: float,
+        known: tuple[np.ndarray, ...],
+        lead: np.ndarray | None = None,
+        a_block: bool = False,
     ) -> tuple[LinearPair, float]:
-        """Solve over the rows held and write their alpha; return the pair with all of it, and a block's gap before."""
-        rows = self.working.rows
-        start, costs = alpha[rows], self.state.costs[rows]
-        ahead = None if lead is None else lead.at(c, rows, costs)
-        found = self.working.host.solve(Task(start, ahead, c * costs, pair.w_alpha, target, a_block, self.method))
-        alpha[rows] = found.alpha
-        norms = self.state.norms[rows]
-        moved = float(norms @ start) + 2 * float(norms @ found.alpha)  # twice: |v| <= |w_alpha| + sum alpha_i |z_i|
+        """Solve over the rows held and write their alpha; return the pair with all of it, and a block's gap before.
+
+        ``known`` are alpha and costs of these rows, ``lead`` where alphas may be expected.
+        """
+        rows, (start, costs) = self.working.rows, known
+        found = self.working.host.solve(Task(start, lead, c * costs, pair.w_alpha, target, a_block, self.method))
+        self.state.put(rows, alpha, found.alpha)
         sizes = float(np.linalg.norm(pair.w_alpha)) + float(np.linalg.norm(found.w_alpha))
-        drift = pair.drift + gamma(float(rows.size + 2)) * (moved + sizes)
+        drift = pair.drift + gamma(float(rows.size + 2)) * (found.moved + sizes)
         w = found.w_alpha if found.apart is None else found.apart
         made = replace(pair, alpha=alpha, w=w, w_alpha=found.w_alpha, drift=drift, solver=found.solver)
         return made, found.gap_before

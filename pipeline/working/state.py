@@ -4,14 +4,20 @@ Facts (norm, length, cost, label) are collected once, in one pass, and never cha
 (``chosen``) are those of the step under way. What proves something (alpha, products) belongs to the pair or the point
 that it is part of: ``empty`` makes its arrays, and they go with it. A scratch file is memory-mapped and has no name any
 more: its pages are the system's to write out, and it is gone with its array, or with the process.
+
+What is done by row is a function of a part: ``function(part, ...)`` looks at ``array[part]``, writes to it, and returns
+sums. ``each`` calls it for all parts, where the arrays are: here, or with the shards on a cluster
+(``with_shards.ShardState``). Parts depend on the shards alone, so that sums have the same bits wherever they are made;
+BLAS, whose bits depend on its threads, has no place in such a function.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,10 +27,18 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.maths.row_sketch import SketchMaker
 from pipeline.maths.score import WEIGHTED
+from pipeline.maths.slack import Near
+from pipeline.passes.products import certifying_products, some_products
+from pipeline.passes.sums import row_sum
+from pipeline.passes.weighted import weighted_norms
 from pipeline.spec import PathSpec
 from pipeline.working.split import split_keys, split_of
 
+R = TypeVar("R")
+
 CHUNK = 1 << 17  # rows at a time: 1 MB an array
+BLOCK_NONZEROS = 1 << 22  # of shards whose rows are looked at together: what a worker multiplies in 30 ms
+ByRow = Any  # one entry a row: an array, or a column of arrays that are with the shards (``with_shards.Column``)
 
 
 class RowState:
@@ -33,8 +47,8 @@ class RowState:
     ``left_out_costs`` are those that they would have in training, in their order, where scores weigh them.
     """
 
-    def __init__(self, n_rows: int, scratch: Path | None) -> None:
-        self.n_rows, self.scratch = n_rows, scratch
+    def __init__(self, n_rows: int, scratch: Path | None, ends: Sequence[int] = ()) -> None:
+        self.n_rows, self.scratch, self.ends = n_rows, scratch, ends or (n_rows,)
         self.norms, self.costs = self.empty(np.float64), self.empty(np.float64)
         self.lengths, self.labels = self.empty(np.int32), self.empty(np.int8)
         self.verdicts, self.chosen = self.empty(np.int8), self.empty(np.bool_)
@@ -43,22 +57,180 @@ class RowState:
         self.class_weights = (1.0, 1.0)
         self.left_out_costs: np.ndarray | None = None
 
-    def empty(self, dtype: type = np.float64) -> np.ndarray:
-        """Return one more array, of zeros. The space of a file is taken now: later, a full disk is a bus error."""
-        if self.scratch is None or self.n_rows == 0:
-            return np.zeros(self.n_rows, dtype)
-        with tempfile.TemporaryFile(prefix="rows-", dir=self.scratch) as stream:
-            os.posix_fallocate(stream.fileno(), 0, self.n_rows * np.dtype(dtype).itemsize)
-            return np.memmap(stream, dtype, "r+", shape=(self.n_rows,)).view(np.ndarray)
+    def empty(self, dtype: type = np.float64) -> ByRow:
+        """Return one more array, of zeros."""
+        return zeros(self.n_rows, dtype, self.scratch)
 
     def chunks(self) -> Iterator[slice]:
-        """Cut the rows into parts that fit into the cache's neighbourhood."""
-        for first in range(0, self.n_rows, CHUNK):
-            yield slice(first, min(self.n_rows, first + CHUNK))
+        """Cut the rows into parts that fit into the cache's neighbourhood, block of shards by block."""
+        first = 0
+        for end in self.ends:
+            yield from cut(first, end)
+            first = end
+
+    def each(self, function: Callable[..., R], *arguments: Any) -> list[R]:
+        """Return function(part, *arguments) of all parts, in row order. It may be repeated, with the same effect."""
+        return [function(part, *arguments) for part in self.chunks()]
+
+    def later(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call function(part, *arguments) for all parts, which only writes, some time before anything else is done."""
+        self.each(function, *arguments)
+
+    def copied(self, column: ByRow) -> ByRow:
+        """Return a copy."""
+        made = self.empty()
+        self.later(_copy, made, column)
+        return made
+
+    def joined(self, one: ByRow, other: ByRow) -> ByRow:
+        """Return the mask of the rows that either of two has."""
+        both = self.empty(np.bool_)
+        self.later(_join, both, one, other)
+        return both
+
+    def count(self, mask: ByRow) -> int:
+        """Return how many rows a mask has."""
+        return sum(self.each(_count, mask))
+
+    def where(self, mask: ByRow, *columns: ByRow) -> tuple[np.ndarray, ...]:
+        """Return the numbers of the rows of a mask, and what columns have for them."""
+        rows = np.flatnonzero(mask)
+        return rows, *(column[rows] for column in columns)
+
+    def put(self, rows: np.ndarray, column: ByRow, values: np.ndarray) -> None:
+        """Write what a column has for some rows, by their numbers."""
+        column[rows] = values
+
+    def whole(self, *columns: ByRow) -> tuple[np.ndarray, ...]:
+        """Return all of some columns as arrays."""
+        return columns
+
+    def filled(self, fill: Callable[[np.ndarray], object]) -> ByRow:
+        """Return a column of what ``fill`` writes to an array."""
+        made = self.empty()
+        fill(made)
+        return made
+
+    def multiply(
+        self,
+        engine: Engine,
+        data: Dataset,
+        vectors: Sequence[np.ndarray],
+        out: Sequence[ByRow],
+        w_norm: float,
+        then: Callable[..., R],
+        *arguments: Any,
+    ) -> list[R]:
+        """Write products as ``certifying_products`` does; return then(part, slacks near the margin, *arguments)."""
+        found, near, first, ends = list[R](), list[tuple[int, Near]](), 0, iter(self.ends)
+        end = next(ends)
+        for here, some in certifying_products(engine, data, vectors, out, w_norm):
+            near.append((here.start, some))
+            if here.stop == end:
+                joined = Near.joined(near)
+                found += [then(part, joined.within(part.start, part.stop), *arguments) for part in cut(first, end)]
+                first, end, near = end, next(ends, end), []
+        return found
+
+    def multiply_some(
+        self,
+        engine: Engine,
+        data: Dataset,
+        vectors: Sequence[np.ndarray],
+        chosen: ByRow,
+        out: Sequence[ByRow],
+        w_norm: float,
+        then: Callable[..., R],
+        *arguments: Any,
+    ) -> list[R]:
+        """Write the products of the chosen rows, and do the same."""
+        near = [(0, Near.none())]
+        for numbers, found, slacks in some_products(engine, data, vectors, chosen, w_norm):
+            for array, products in zip(out, found, strict=True):
+                array[numbers] = products
+            near.append((0, Near(numbers[slacks.rows], slacks.slack, slacks.error)))
+        joined = Near.joined(near)
+        return [then(part, joined.within(part.start, part.stop), *arguments) for part in self.chunks()]
+
+    def weigh(self, engine: Engine, data: Dataset, weights: np.ndarray, out: ByRow) -> None:
+        """Write |z_i/D| of all rows."""
+        weighted_norms(engine, data, weights, out)
+
+    def cost_sum(self, engine: Engine, data: Dataset) -> np.ndarray:
+        """Return sum c_i z_i."""
+        return row_sum(engine, data, self.costs)
 
     def held_out(self) -> np.ndarray:
         """Return the numbers of the rows left out of training."""
-        return np.flatnonzero(self.costs == 0.0)
+        return self.left_out()[0]
+
+    def left_out(self, *columns: ByRow) -> tuple[np.ndarray, ...]:
+        """Return the numbers of these rows, and what columns have for them."""
+        left = self.empty(np.bool_)
+        self.later(_left_out, left, self.costs)
+        return self.where(left, *columns)
+
+    def release(self) -> None:
+        """Let go of what is kept elsewhere."""
+
+
+def zeros(n_rows: int, dtype: type, scratch: Path | None) -> np.ndarray:
+    """Return an array of zeros, in a file if there is a folder for it, whose space is taken now: later, a full disk is
+    a bus error.
+    """
+    if scratch is None or n_rows == 0:
+        return np.zeros(n_rows, dtype)
+    with tempfile.TemporaryFile(prefix="rows-", dir=scratch) as stream:
+        os.posix_fallocate(stream.fileno(), 0, n_rows * np.dtype(dtype).itemsize)
+        return np.memmap(stream, dtype, "r+", shape=(n_rows,)).view(np.ndarray)
+
+
+def frozen(column: ByRow) -> ByRow:
+    """Return a column that is not written to any more."""
+    if not isinstance(column, np.ndarray):
+        return column.frozen()
+    column = column.view()
+    column.flags.writeable = False
+    return column
+
+
+def cut(first: int, end: int) -> Iterator[slice]:
+    """Cut rows into parts."""
+    for start in range(first, end, CHUNK):
+        yield slice(start, min(end, start + CHUNK))
+
+
+def blocks_of(shards: Sequence[Shard]) -> list[list[Shard]]:
+    """Put neighbours together until they are worth a call: the rows of a block are looked at together."""
+    found, rows, nonzeros = list[list[Shard]](), CHUNK, 0
+    for shard in shards:
+        if rows >= CHUNK or nonzeros >= BLOCK_NONZEROS:
+            found.append([])
+            rows = nonzeros = 0
+        found[-1].append(shard)
+        rows, nonzeros = rows + shard.n_rows, nonzeros + shard.nnz
+    return found
+
+
+def ends_of(blocks: Sequence[Sequence[Shard]]) -> list[int]:
+    """Return the number of the row after the last of each block."""
+    return [block[-1].first_row + block[-1].n_rows for block in blocks]
+
+
+def _copy(part: slice, made: ByRow, column: ByRow) -> None:
+    made[part] = column[part]
+
+
+def _join(part: slice, both: ByRow, one: ByRow, other: ByRow) -> None:
+    both[part] = one[part] | other[part]
+
+
+def _count(part: slice, mask: ByRow) -> int:
+    return int(np.count_nonzero(mask[part]))
+
+
+def _left_out(part: slice, left: ByRow, costs: ByRow) -> None:
+    left[part] = costs[part] == 0.0
 
 
 def collect(
@@ -69,13 +241,13 @@ def collect(
     ``trained`` is given the rows that are not left out.
     """
     data.expect_two_classes("a path")
-    arrays = RowState(data.n_rows, scratch)
+    arrays = RowState(data.n_rows, scratch, ends_of(blocks_of(data.shards)))
     own = None if trained is None else data.n_features - (1 if data.bias else 0)
     keys = (arrays.empty(np.uint64), arrays.empty(np.int32)) if spec.splits else None
     known = arrays.empty(np.uint64) if spec.splits and trained is not None else None
     row = 0
     for norms, lengths, costs, labels, (hashes, classes), features, wide in engine.stream(
-        _facts, data.shards, spec, own
+        facts_of, data.shards, spec, own
     ):
         part = slice(row, row + norms.size)
         arrays.norms[part], arrays.lengths[part], arrays.labels[part] = norms, lengths, labels
@@ -109,10 +281,10 @@ def _leave_out(arrays: RowState, spec: PathSpec, hashes: np.ndarray, classes: np
 
 
 _Keys = tuple[np.ndarray, np.ndarray]
-_Facts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, _Keys, np.ndarray, bool]
+Facts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, _Keys, np.ndarray, bool]
 
 
-def _facts(shard: Shard, spec: PathSpec, own: int | None) -> _Facts:
+def facts_of(shard: Shard, spec: PathSpec, own: int | None) -> Facts:
     """Return the facts of a shard's rows, what they are split by, and the hashes of their first ``own`` features."""
     rows = shard.load()
     hashes, classes = split_keys(rows, spec.seed) if spec.splits else (np.empty(0), np.empty(0))
@@ -133,23 +305,34 @@ def _facts(shard: Shard, spec: PathSpec, own: int | None) -> _Facts:
 
 
 def _weigh_classes(arrays: RowState, spec: PathSpec, path: str) -> None:
-    counts = {-1: 0, 1: 0}
-    for part in arrays.chunks():
-        used = arrays.labels[part][arrays.costs[part] > 0]
-        counts[1] += int(np.count_nonzero(used == 1))
-        counts[-1] += int(np.count_nonzero(used == -1))
-    arrays.trained = counts[-1] + counts[1]
+    settle_weights(arrays, spec, path)
+    if spec.class_weight is not None and arrays.left_out_costs is not None:
+        negative, positive = arrays.class_weights
+        arrays.left_out_costs *= np.where(arrays.labels[arrays.held_out()] == 1, positive, negative)
+
+
+def settle_weights(rows: RowState, spec: PathSpec, path: str) -> None:
+    """Count the rows of both classes that are trained on, and multiply costs by the weights of their classes."""
+    parts = rows.each(_class_counts, rows.labels, rows.costs)
+    counts = {y: sum(part[k] for part in parts) for k, y in enumerate((-1, 1))}
+    rows.trained = counts[-1] + counts[1]
     if not (counts[-1] and counts[1]):
-        raise DataError(f"all {arrays.trained:,} rows to train on have the same label; an SVM needs both", path=path)
+        raise DataError(f"all {rows.trained:,} rows to train on have the same label; an SVM needs both", path=path)
     if spec.class_weight is None:
         return
     if spec.class_weight == "balanced":
-        weights = {y: arrays.trained / (2 * count) for y, count in counts.items()}
+        rows.class_weights = rows.trained / (2 * counts[-1]), rows.trained / (2 * counts[1])
     else:
-        negative, positive = spec.sign_weights
-        weights = {-1: negative, 1: positive}
-    arrays.class_weights = weights[-1], weights[1]
-    for part in arrays.chunks():
-        arrays.costs[part] *= np.where(arrays.labels[part] == 1, weights[1], weights[-1])
-    if arrays.left_out_costs is not None:
-        arrays.left_out_costs *= np.where(arrays.labels[arrays.held_out()] == 1, weights[1], weights[-1])
+        rows.class_weights = spec.sign_weights
+    weighted = rows.empty()
+    rows.later(_weigh, weighted, rows.costs, rows.labels, rows.class_weights)
+    rows.costs = weighted
+
+
+def _class_counts(part: slice, labels: ByRow, costs: ByRow) -> tuple[int, int]:
+    used = labels[part][costs[part] > 0]
+    return int(np.count_nonzero(used == -1)), int(np.count_nonzero(used == 1))
+
+
+def _weigh(part: slice, weighted: ByRow, costs: ByRow, labels: ByRow, weights: tuple[float, float]) -> None:
+    weighted[part] = costs[part] * np.where(labels[part] == 1, weights[1], weights[0])

@@ -17,7 +17,7 @@ shares = arrays(np.float64, N, elements=st.floats(0, 1))
 @given(shares, shares, shares, st.floats(1.01, 100), st.floats(1.01, 100))
 def test_a_lead_is_in_its_box_and_bounds_stay_bounds(before, ref, costs, first, second):
     lead = Lead(first, ref * first * costs, 1.0, before * costs)
-    ahead = lead.at(first * second, np.arange(N), costs)
+    ahead = lead.at(first * second, costs, lead.ref, lead.before)
     u = first * second * costs
     assert ((ahead >= 0) & (ahead <= u)).all()
     at_bound = lead.ref >= first * costs
@@ -31,7 +31,7 @@ def test_a_lead_goes_straight_on_to_the_optimum_as_long_as_no_row_changes_sides(
     assert all(np.array_equal(sides[0], side) for side in sides)
     assert ((at[2] > 0.01) & (at[2] < 1.0)).any()
     lead = Lead(1.001, at[1], 1.0, at[0])
-    np.testing.assert_allclose(lead.at(1.003, np.arange(12), np.ones(12)), at[2], atol=1e-9)
+    np.testing.assert_allclose(lead.at(1.003, np.ones(12), at[1], at[0]), at[2], atol=1e-9)
 
 
 @given(shares, shares, arrays(np.float64, (N, 3), elements=st.floats(-3, 3)))

@@ -28,6 +28,7 @@ from pipeline.runs.directory import open_run
 from pipeline.working import held as held_rows
 from pipeline.working import solve as solve_held
 from pipeline.working.held import HeldRows
+from pipeline.working.numbers import PackedNumbers
 from pipeline.working.remote import WorkerRows
 from pipeline.working.rows import WorkingRows
 from tests.clusters import until
@@ -195,16 +196,16 @@ def test_rows_stay_on_the_worker(address, tmp_path, monkeypatch):
 
 def test_spilled_to_disk_it_forgets_its_rows(data):
     rows = fit_path(data["rows"], grid=(0.1,), scheduler="inline").steps[0]
-    bits = np.packbits(rows.alpha > 0)
+    wanted = PackedNumbers.of(np.flatnonzero(rows.alpha > 0))
     there = WorkerRows(open_shards(data["rows"]), True, Here(1, 1))
     counted = partial(there.answer, work=lambda host: host.matrix().data.sum())
-    read, total = counted(bits)
+    read, total = counted(wanted)
     assert read > 0
-    assert counted(bits) == (0, total)
+    assert counted(wanted) == (0, total)
     assert mapping._kept_map.cache_info().currsize <= 1, "with hardly any memory, no shard stays mapped"
     again = pickle.loads(pickle.dumps(there))  # noqa: S301
     assert again.host.rows.size == 0
-    assert again.answer(bits, work=lambda host: host.matrix().data.sum()) == (read, total)
+    assert again.answer(wanted, work=lambda host: host.matrix().data.sum()) == (read, total)
 
 
 # A worker that dies
@@ -228,7 +229,7 @@ def arm(module: str, name: str, call: int, marker: str) -> None:
 
 @pytest.mark.parametrize(
     ("module", "function", "calls"),
-    [("solve_held", "_solve", 2), ("held_rows", "gather", 1)],
+    [("solve_held", "_solve", 2), ("held_rows", "gather_rows", 1)],
     ids=["while it solves", "while it reads rows"],
 )
 def test_killed_at_work(cluster, watcher, train, expected, tmp_path, module, function, calls):

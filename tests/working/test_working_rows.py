@@ -38,7 +38,7 @@ def setting(request, tmp_path_factory):
     with Engine("inline") as engine:
         state = collect(engine, data, PathSpec(), None)
         assert state.wide == (request.param == "float64")
-        yield world, partial(LocalHost, engine, data, state.wide, state.lengths), state
+        yield world, partial(LocalHost, engine, data, state.wide), state
 
 
 def check_held(world: World, working: WorkingRows) -> None:
@@ -126,11 +126,15 @@ def test_visit_covers_a_mask_whatever_is_held(setting, seed, held, limit):
     wanted = rng.random(N) < 0.4
     together = working.fits(first | wanted)
     total, seen = np.zeros(D), np.zeros(N, int)
-    for held_now in working.visit(wanted):
+    for held_now, places, mine in working.visit(wanted, np.arange(N)):
         np.testing.assert_array_equal(held_now, working.rows)
+        np.testing.assert_array_equal(held_now[places], mine)
+        assert wanted[mine].all()
         check_held(world, working)
-        seen[held_now] += wanted[held_now]
-        working.add_to(total, np.where(wanted[held_now], 1.0, 0.0))
+        seen[mine] += 1
+        coefficients = np.zeros(held_now.size)
+        coefficients[places] = 1.0
+        working.add_to(total, coefficients)
     np.testing.assert_array_equal(seen, wanted)
     if together:  # what was held is still there for the next step
         np.testing.assert_array_equal(working.rows, np.flatnonzero(first | wanted))
