@@ -80,6 +80,10 @@ class Engine:
         """
         return self._each(self.backend.task(function), shards, shared, window or 2 * self.backend.workers)
 
+    def each_here(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Return function(item) of items in this process that are worth a task each, in order."""
+        return list(self.here.backend.each(function, items, (), len(items)))
+
     def keeping(self, items: Sequence[Any]) -> Kept | None:
         """Return what keeps things with some items, from call to call; None where that is this machine."""
         if self.backend.name in SCHEDULERS:

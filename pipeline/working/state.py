@@ -36,7 +36,7 @@ from pipeline.working.split import split_keys, split_of
 
 R = TypeVar("R")
 
-CHUNK = 1 << 17  # rows at a time: 1 MB an array
+CHUNK = 1 << 16  # rows at a time: half a megabyte an array
 BLOCK_NONZEROS = 1 << 22  # of shards whose rows are looked at together: what a worker multiplies in 30 ms
 ByRow = Any  # one entry a row: an array, or a column of arrays that are with the shards (``with_shards.Column``)
 
@@ -47,8 +47,10 @@ class RowState:
     ``left_out_costs`` are those that they would have in training, in their order, where scores weigh them.
     """
 
-    def __init__(self, n_rows: int, scratch: Path | None, ends: Sequence[int] = ()) -> None:
-        self.n_rows, self.scratch, self.ends = n_rows, scratch, ends or (n_rows,)
+    def __init__(
+        self, n_rows: int, scratch: Path | None, ends: Sequence[int] = (), engine: Engine | None = None
+    ) -> None:
+        self.n_rows, self.scratch, self.ends, self.engine = n_rows, scratch, ends or (n_rows,), engine
         self.norms, self.costs = self.empty(np.float64), self.empty(np.float64)
         self.lengths, self.labels = self.empty(np.int32), self.empty(np.int8)
         self.verdicts, self.chosen = self.empty(np.int8), self.empty(np.bool_)
@@ -69,8 +71,14 @@ class RowState:
             first = end
 
     def each(self, function: Callable[..., R], *arguments: Any) -> list[R]:
-        """Return function(part, *arguments) of all parts, in row order. It may be repeated, with the same effect."""
-        return [function(part, *arguments) for part in self.chunks()]
+        """Return function(part, *arguments) of all parts, in row order, several at a time where there are cores.
+
+        It may be repeated, with the same effect.
+        """
+        parts = list(self.chunks())
+        if self.engine is None or len(parts) == 1:
+            return [function(part, *arguments) for part in parts]
+        return self.engine.each_here(lambda part: function(part, *arguments), parts)
 
     def later(self, function: Callable[..., None], *arguments: Any) -> None:
         """Call function(part, *arguments) for all parts, which only writes, some time before anything else is done."""
@@ -149,8 +157,7 @@ class RowState:
             for array, products in zip(out, found, strict=True):
                 array[numbers] = products
             near.append((0, Near(numbers[slacks.rows], slacks.slack, slacks.error)))
-        joined = Near.joined(near)
-        return [then(part, joined.within(part.start, part.stop), *arguments) for part in self.chunks()]
+        return self.each(_then, Near.joined(near), then, *arguments)
 
     def weigh(self, engine: Engine, data: Dataset, weights: np.ndarray, out: ByRow) -> None:
         """Write |z_i/D| of all rows."""
@@ -217,6 +224,10 @@ def ends_of(blocks: Sequence[Sequence[Shard]]) -> list[int]:
     return [block[-1].first_row + block[-1].n_rows for block in blocks]
 
 
+def _then(part: slice, near: Near, then: Callable[..., R], *arguments: Any) -> R:
+    return then(part, near.within(part.start, part.stop), *arguments)
+
+
 def _copy(part: slice, made: ByRow, column: ByRow) -> None:
     made[part] = column[part]
 
@@ -241,7 +252,7 @@ def collect(
     ``trained`` is given the rows that are not left out.
     """
     data.expect_two_classes("a path")
-    arrays = RowState(data.n_rows, scratch, ends_of(blocks_of(data.shards)))
+    arrays = RowState(data.n_rows, scratch, ends_of(blocks_of(data.shards)), engine)
     own = None if trained is None else data.n_features - (1 if data.bias else 0)
     keys = (arrays.empty(np.uint64), arrays.empty(np.int32)) if spec.splits else None
     known = arrays.empty(np.uint64) if spec.splits and trained is not None else None
