@@ -49,6 +49,14 @@ def wait(*_, **__):
     return wait()
 place.in_order = wait
 """
+CALLED_FROM_C = """
+import ctypes, time
+from pipeline.data.ingest import ingest as place
+def wait(*_, **__):
+    ctypes.CFUNCTYPE(None)(lambda: (os.write(1, b"x"), time.sleep(30)) and None)()  # an exception ends it, and is lost
+    time.sleep(30)
+place.in_order = wait
+"""
 
 
 @contextmanager
@@ -83,6 +91,13 @@ def test_sigterm_ends_a_command_whose_thread_reads_for_ever(tmp_path):
     assert (process.returncode, said) == (128 + signal.SIGTERM, SAID)
     assert time.monotonic() - begun < 10
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "rows.svm"]
+
+
+def test_an_interruption_that_c_loses_is_not_spoken_of_and_another_follows(tmp_path):
+    with hanging(tmp_path, CALLED_FROM_C) as process:
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=20)[1]
+    assert (process.returncode, said) == (128 + signal.SIGTERM, SAID)
 
 
 def test_a_second_ctrl_c_ends_at_once(tmp_path):

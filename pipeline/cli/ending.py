@@ -37,6 +37,7 @@ class Ending:
         self.number = self.left = 0
         self.through = True
         self._process, self._writing = 0, -1
+        self._usual = sys.unraisablehook
 
     @property
     def code(self) -> int:
@@ -55,6 +56,8 @@ class Ending:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._told)
         signal.signal(AGAIN, _interrupt)
+        if sys.unraisablehook is not _unraised:
+            self._usual, sys.unraisablehook = sys.unraisablehook, _unraised
 
     def leave(self, code: int) -> NoReturn:
         """End the process; if Python waits for threads then that do not end soon, without them."""
@@ -67,6 +70,7 @@ class Ending:
     def cleaned_up(self) -> None:
         """Leave the main thread in peace, and signals to what they do without us."""
         self.through = True
+        sys.unraisablehook = self._usual
         signal.set_wakeup_fd(-1)
         signal.signal(AGAIN, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -125,6 +129,15 @@ class Ending:
         os.set_blocking(reading, True)
         if number == LEFT:
             self._see_out()
+
+
+def _unraised(lost: sys.UnraisableHookArgs) -> None:
+    """Say what Python says of an exception that nobody can catch, but for an interruption: another one follows.
+
+    It gets lost where the main thread is called from C, as by LLVM, which asks for the code of a kernel.
+    """
+    if not isinstance(lost.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

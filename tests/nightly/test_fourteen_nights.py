@@ -20,7 +20,7 @@ def test_fourteen_nights(tmp_path):
     simulation = Simulation(tmp_path / "job", sp.csr_array(x), y, tol=1e-4, c_max=1.0, memory="1GB")
     nights = list(simulation.nights())  # stops where a certificate does not hold
     assert [night.status for night in nights] == ["published"] * NIGHTS
-    assert [night.verified for night in nights] == [3] * NIGHTS
+    assert {night.verified for night in nights} <= {2, 3}, "three C, or two where yesterday's best was the largest"
     assert nights[-1].rows == 2000 + 60 * (NIGHTS - 1) - 40 * NIGHTS
     assert min(night.settled for night in nights) > 0
     lines = [json.loads(line) for line in (tmp_path / "job/store/history.jsonl").read_text().splitlines()]

@@ -37,7 +37,7 @@ def data(request, url):
     with Engine("inline") as engine:
         found = gather(engine, url, np.ones(ROWS, np.bool_))
     order = np.argsort(found.labels, kind="stable")
-    return pipeline.dataset_of(found.x[order], found.labels[order])
+    return pipeline.dataset_of(found.x.scipy()[order], found.labels[order])
 
 
 def test_few_reads_of_the_data(data, tmp_path):

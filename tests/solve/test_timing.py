@@ -28,7 +28,9 @@ def test_calibrate_prints_code_and_machine_side_by_side():
     base, row, known = found
     assert 0.3 < base.measured / base.coded < 1.5, "where it had to compile it may have a little more"
     assert 0.7 * row.coded < row.measured <= row.coded, "what a run is promised covers what is measured"
-    assert 0.3 * known.coded < known.measured <= known.coded - 4, "four masks, and w_alpha where it is another vector"
+    assert 0.3 * known.coded < known.measured <= known.coded
+    more = 8  # w_alpha's products, where it is another vector than w
+    assert row.measured + known.measured + more <= row.coded + known.coded
     assert str(row).split()[:2] == ["budget", "ROW_BYTES"]
 
 
