@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import pytest
 from distributed import Client
 
+from pipeline.engine.engine import Engine
 from pipeline.engine.tls import client_security, credentials, make_credentials
+from pipeline.events import Event, StepProgress
 from tests.nursery import Child, Nursery, Order
 
 ROOT = Path(__file__).parents[1]
@@ -150,6 +153,29 @@ class RealCluster:
                 process = subprocess.Popen(command, env=given, cwd=cwd, **streams)
         self.processes.append(process)
         return process
+
+
+class Deaths:
+    """Kills a worker of a cluster with a task on it, the n-th that ``engine`` gives, and another after five steps."""
+
+    def __init__(self, cluster: RealCluster, engine: Engine, patch: pytest.MonkeyPatch, task: int) -> None:
+        self.cluster, self.task, self.tasks, self.steps = cluster, task, 0, 0
+        self.submit = engine.backend.client.submit
+        patch.setattr(engine.backend.client, "submit", self._submit)
+
+    def _submit(self, *arguments: Any, **options: Any) -> Any:
+        self.tasks += 1
+        future = self.submit(*arguments, **options)
+        if self.tasks == self.task:
+            self.cluster.kill(self.cluster.workers[0])
+        return future
+
+    def listen(self, event: Event) -> None:
+        """Hear of a run."""
+        if isinstance(event, StepProgress) and event.done:
+            self.steps += 1
+            if self.steps == 5:
+                self.cluster.kill(self.cluster.workers[0])
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from pipeline.path.fit import fit_path
 from pipeline.path.train import train_run
 from pipeline.spec import PathSpec
 from pipeline.verify.verify import verify
-from tests.clusters import real_cluster, until
+from tests.clusters import Deaths, real_cluster, until
 from tests.kernel_worlds import plain_kernel_world
 from tests.soak import soak
 from tests.worlds import write_shards
@@ -59,34 +59,12 @@ def models(run: Path) -> list[bytes]:
 
 def test_a_worker_killed_during_the_path_changes_no_bit(data, undisturbed, cluster, tmp_path, monkeypatch):
     """One of three workers is killed with tasks on it, another between two steps."""
-    tasks, steps = 0, 0
-
-    def killing(engine: Engine) -> None:
-        submit = engine.backend.client.submit
-
-        def spy(*arguments, **options):
-            nonlocal tasks
-            tasks += 1
-            future = submit(*arguments, **options)
-            if tasks == 25:
-                cluster.kill(cluster.workers[0])
-            return future
-
-        monkeypatch.setattr(engine.backend.client, "submit", spy)
-
-    def listen(event) -> None:
-        nonlocal steps
-        if getattr(event, "done", False):
-            steps += 1
-            if steps == 5:
-                cluster.kill(cluster.workers[0])
-
     with Engine(cluster.address) as engine:
-        killing(engine)
-        run = train_run(engine, data, PathSpec(**SETTINGS), tmp_path / "run", listen=listen)
+        deaths = Deaths(cluster, engine, monkeypatch, task=25)
+        run = train_run(engine, data, PathSpec(**SETTINGS), tmp_path / "run", listen=deaths.listen)
         assert models(run.path) == undisturbed
-        assert tasks > 25
-        assert steps > 5
+        assert deaths.tasks > 25
+        assert deaths.steps > 5
         assert len(cluster.workers) == 1
         assert all(finding.holds for finding in verify(engine, run.path, data))
 

@@ -30,6 +30,7 @@ from pipeline.working import state, with_shards
 from pipeline.working.rows import WorkingRows
 from pipeline.working.state import blocks_of
 from pipeline.working.with_shards import Column, ShardState, kept_with_shards
+from tests.clusters import Deaths
 from tests.worlds import plain_world, write_shards
 
 SETTINGS = {"epsilon": 0.05, "c_max": 0.1, "tol": 1e-3, "memory": 2_000_000_000}
@@ -150,31 +151,9 @@ def test_a_worker_killed_at_any_call_changes_no_bit(data, here, cluster, calls, 
 
 def test_a_worker_killed_at_work_changes_no_bit(data, here, cluster, tmp_path, monkeypatch):
     """It dies with a task on it, another one between two steps."""
-    tasks, steps = 0, 0
-
-    def killing(engine: Engine) -> None:
-        submit = engine.backend.client.submit
-
-        def spy(*arguments, **options):
-            nonlocal tasks
-            tasks += 1
-            future = submit(*arguments, **options)
-            if tasks == 70:
-                cluster.kill(cluster.workers[0])
-            return future
-
-        monkeypatch.setattr(engine.backend.client, "submit", spy)
-
-    def listen(event) -> None:
-        nonlocal steps
-        if isinstance(event, StepProgress) and event.done:
-            steps += 1
-            if steps == 5:
-                cluster.kill(cluster.workers[0])
-
     with Engine(cluster.address) as engine:
-        killing(engine)
-        run = train_run(engine, data, PathSpec(**SETTINGS), tmp_path / "run", listen=listen)
+        deaths = Deaths(cluster, engine, monkeypatch, task=70)
+        run = train_run(engine, data, PathSpec(**SETTINGS), tmp_path / "run", listen=deaths.listen)
     assert models(run.path) == here(SETTINGS)
     assert len(cluster.workers) == 1
 

@@ -2,7 +2,7 @@
 
 Writes index.html, and NAME.svg and NAME.csv a figure or table. Sets are looked for in --data DIR and among those that
 `svmsieve datasets fetch` has got; breast cancer and generated stand-ins are always here. --quick takes five minutes on
-two quiet cores; --full has stand-ins of full size and takes hours.
+two quiet cores; --full has stand-ins of full size (table 3 alone takes three quarters of an hour) and takes hours.
 
 python -m tests.bench.paper --out paper/ [--only figure4] [--data DIR] [--quick | --full]
 """
