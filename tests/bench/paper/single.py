@@ -80,7 +80,7 @@ def table3(sets: Sets, effort: Effort, folder: Path) -> Exhibit:
     header = (
         "set",
         *(f"{name} s" for name in (*APPROACHES, OURS)),
-        *(f"{r} {what}" for r in RATES for what in ("s", "rate")),
+        *(f"{r} {what}" for r in RATES for what in ("alone s", "rate")),
     )
     made = exhibit("table3", "a single SVM", lead, header)
     lines, names, here, paper = [], [], [], []
