@@ -60,7 +60,7 @@ def kept_with_shards(engine: Engine, data: Dataset, spec: PathSpec, starts_from_
     """
     if spec.kernel != "linear" or spec.splits or starts_from_others or data.n_rows < LEAST_ROWS:
         return None
-    kept = engine.keeping([Block(shards) for shards in blocks_of(data.shards)])
+    kept = engine.keeping([RowBlock(shards) for shards in blocks_of(data.shards)])
     if kept is None:
         return None
     row_bytes = ROW_BYTES + (KNOWN_ROW_BYTES if spec.reads_less else 0)
@@ -85,16 +85,16 @@ class Column:
         """Return the column as one that is not written to."""
         return Column(self.number, self.dtype, True, self.owner)
 
-    def __getitem__(self, part: Part) -> np.ndarray:
+    def __getitem__(self, part: RowPart) -> np.ndarray:
         found = part.block.array(self)[part.inside]
         found.flags.writeable = not self.read_only
         return found
 
-    def __setitem__(self, part: Part, values: Any) -> None:
+    def __setitem__(self, part: RowPart, values: Any) -> None:
         self[part][:] = values
 
 
-class Block:
+class RowBlock:
     """Some neighbouring shards, and where the arrays of their rows are kept, by the numbers of their columns."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
@@ -108,25 +108,25 @@ class Block:
             self.arrays[column.number] = np.zeros(self.n_rows, column.dtype)
         return self.arrays[column.number]
 
-    def part(self, first: int, stop: int) -> Part:
+    def part(self, first: int, stop: int) -> RowPart:
         """Return some of the rows."""
-        return Part(self, first, stop)
+        return RowPart(self, first, stop)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[RowPart]:
         """Cut the rows as they are cut everywhere."""
         for each in cut(self.first_row, self.first_row + self.n_rows):
-            yield Part(self, each.start, each.stop)
+            yield RowPart(self, each.start, each.stop)
 
-    def by_shard(self) -> Iterator[tuple[Shard, Part]]:
+    def by_shard(self) -> Iterator[tuple[Shard, RowPart]]:
         """Go through the shards, each with its rows."""
         for shard in self.shards:
-            yield shard, Part(self, shard.first_row, shard.first_row + shard.n_rows)
+            yield shard, RowPart(self, shard.first_row, shard.first_row + shard.n_rows)
 
 
-class Part:
+class RowPart:
     """Rows ``start`` to ``stop`` of all, in a block."""
 
-    def __init__(self, block: Block, start: int, stop: int) -> None:
+    def __init__(self, block: RowBlock, start: int, stop: int) -> None:
         self.block, self.start, self.stop = block, start, stop
         self.inside = slice(start - block.first_row, stop - block.first_row)
 
@@ -283,7 +283,7 @@ def collect_there(
 
 
 def _begin(
-    keeper: Keeper, columns: Sequence[Column], spec: PathSpec, own: int | None, blocks: list[Block]
+    keeper: Keeper, columns: Sequence[Column], spec: PathSpec, own: int | None, blocks: list[RowBlock]
 ) -> tuple[bool, np.ndarray]:
     """Keep blocks from now on, with their facts; return whether values need 64 bits, and a sketch of the rows.
 
@@ -310,7 +310,7 @@ def _on_rows(
     *arguments: Any,
 ) -> R:
     """Do what has waited, forget what nobody has any more, and call a function of the keeper and its blocks."""
-    blocks: list[Block] = keeper.found()
+    blocks: list[RowBlock] = keeper.found()
     for first, given in waiting:
         _each(keeper, blocks, first, given)
     for block in blocks:
@@ -319,13 +319,13 @@ def _on_rows(
     return function(keeper, blocks, *arguments)
 
 
-def _each(keeper: Keeper, blocks: list[Block], function: Callable[..., R], arguments: tuple[Any, ...]) -> list[R]:
+def _each(keeper: Keeper, blocks: list[RowBlock], function: Callable[..., R], arguments: tuple[Any, ...]) -> list[R]:
     del keeper
     return [function(part, *arguments) for block in blocks for part in block.parts()]
 
 
 def _where(
-    keeper: Keeper, blocks: list[Block], mask: Column, columns: Sequence[Column]
+    keeper: Keeper, blocks: list[RowBlock], mask: Column, columns: Sequence[Column]
 ) -> list[tuple[PackedNumbers, list[bytes]]]:
     del keeper
     wholes = [block.part(block.first_row, block.first_row + block.n_rows) for block in blocks]
@@ -336,7 +336,7 @@ def _where(
 
 
 def _put(
-    keeper: Keeper, blocks: list[Block], column: Column, first: int, gaps: np.ndarray, packed: np.ndarray
+    keeper: Keeper, blocks: list[RowBlock], column: Column, first: int, gaps: np.ndarray, packed: np.ndarray
 ) -> list[None]:
     del keeper
     rows, values = PackedNumbers(first, gaps).unpacked(), unpacked_values(packed.data, column.dtype)
@@ -346,14 +346,14 @@ def _put(
     return []
 
 
-def _packed(keeper: Keeper, blocks: list[Block], columns: Sequence[Column]) -> list[tuple[int, int, list[bytes]]]:
+def _packed(keeper: Keeper, blocks: list[RowBlock], columns: Sequence[Column]) -> list[tuple[int, int, list[bytes]]]:
     del keeper
     return [
         (b.first_row, b.first_row + b.n_rows, [packed_values(b.array(column)) for column in columns]) for b in blocks
     ]
 
 
-def _unpack(keeper: Keeper, blocks: list[Block], column: Column, packed: np.ndarray) -> list[None]:
+def _unpack(keeper: Keeper, blocks: list[RowBlock], column: Column, packed: np.ndarray) -> list[None]:
     del keeper
     values, first = unpacked_values(packed.data, column.dtype), 0
     for block in blocks:
@@ -364,7 +364,7 @@ def _unpack(keeper: Keeper, blocks: list[Block], column: Column, packed: np.ndar
 
 def _multiply(
     keeper: Keeper,
-    blocks: list[Block],
+    blocks: list[RowBlock],
     out: Sequence[Column],
     w_norm: float,
     then: Callable[..., R],
@@ -392,7 +392,7 @@ def _multiply(
     return made
 
 
-def _weigh(keeper: Keeper, blocks: list[Block], out: Column, inverse: np.ndarray) -> list[None]:
+def _weigh(keeper: Keeper, blocks: list[RowBlock], out: Column, inverse: np.ndarray) -> list[None]:
     for block in blocks:
         for shard, part in block.by_shard():
             out[part] = keeper.call(shard_norms, shard, inverse)
