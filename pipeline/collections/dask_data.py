@@ -11,7 +11,7 @@ from pipeline.collections.bags import partitions_of_bag
 from pipeline.collections.dask_arrays import partitions_of_array
 from pipeline.collections.dask_frames import partitions_of_frame, schema_of
 from pipeline.collections.kinds import DASK_ARRAY, DASK_FRAME
-from pipeline.collections.matrices import refuse_columns
+from pipeline.collections.matrices import refuse_column_names
 from pipeline.collections.partitioned import Partitioned
 from pipeline.collections.surveys import learn_partitions
 from pipeline.collections.tables import FrameAsked, TableReader
@@ -45,11 +45,11 @@ class DaskData:
             return partitions_of_frame(self.x, self.y, self.weight, asked)
         if self.kind == DASK_ARRAY:
             self._refuse_hasher()
-            refuse_columns(options, "array")
+            refuse_column_names(options, "array")
             if self.y is None:
                 raise DataError("an array has no labels in it; give them as y", path="the Dask array")
             return partitions_of_array(self.x, self.y, self.weight)
-        refuse_columns(replace(options, label_column=ReadOptions.label_column), "item of a bag")
+        refuse_column_names(replace(options, label_column=ReadOptions.label_column), "item of a bag")
         return partitions_of_bag(self.x, self.y, self.weight, self.hasher, options.label_column)
 
     def _refuse_hasher(self) -> None:

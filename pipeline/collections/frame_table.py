@@ -10,7 +10,7 @@ from pipeline.collections.part import Part
 from pipeline.collections.tables import TableReader
 from pipeline.data.reading.block import Origin
 from pipeline.data.tables.encoding import Encoding
-from pipeline.data.tables.report import shown
+from pipeline.data.tables.report import report_lines
 from pipeline.events import Listener, Note
 
 
@@ -34,5 +34,5 @@ class FrameTable:
 
 def tell(encoding: Encoding, listen: Listener) -> None:
     """Say what becomes of every column."""
-    for line in shown(encoding):
+    for line in report_lines(encoding):
         listen(Note(line))

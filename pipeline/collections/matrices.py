@@ -102,7 +102,7 @@ def expect_two_dimensions(shape: tuple[float, ...], where: str) -> None:
         raise DataError(f"{problem}; give other columns", path=where)
 
 
-def refuse_columns(reading: ReadOptions, what: str) -> None:
+def refuse_column_names(reading: ReadOptions, what: str) -> None:
     """Refuse to name columns of something that has none."""
     for field in ("label_column", "weight_column", "group_column", "ignore"):
         if getattr(reading, field) != getattr(ReadOptions, field):

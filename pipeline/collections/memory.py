@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.collections.frame_table import FrameTable, tell
 from pipeline.collections.frames import arrow_table
-from pipeline.collections.matrices import MatrixReader, checked, refuse_columns
+from pipeline.collections.matrices import MatrixReader, checked, refuse_column_names
 from pipeline.collections.part import Part, Reader
 from pipeline.collections.tables import FrameAsked, reader_of
 from pipeline.cores import available_cores
@@ -28,7 +28,7 @@ ARRAY = FRAME = "X"  # in errors
 
 def dataset_of_array(x: Any, y: Any, sample_weight: Any, spec: IngestSpec) -> Dataset:
     """Return the rows of a matrix, dense or sparse."""
-    refuse_columns(spec.reading, "array")
+    refuse_column_names(spec.reading, "array")
     if y is None:
         raise DataError("an array has no labels in it; give them as y", path=ARRAY)
     matrix = checked(x, ARRAY)

@@ -17,11 +17,11 @@ from pipeline.collections.frame_table import FrameTable, tell
 from pipeline.collections.part import Part
 from pipeline.collections.partitioned import Partitioned
 from pipeline.collections.tables import TableReader
-from pipeline.data.tables.decide import Columns, decide, wishes
+from pipeline.data.tables.decide import Columns, decide, questions
 from pipeline.data.tables.encoding import Encoding
-from pipeline.data.tables.learn import Survey, settled
+from pipeline.data.tables.learn import Survey, settled_plan
 from pipeline.data.tables.plan import TablePlan
-from pipeline.data.tables.survey import ColumnFound, Wish, look
+from pipeline.data.tables.survey import ColumnFound, Question, look
 from pipeline.engine.delayed import computed
 from pipeline.engine.engine import Engine
 from pipeline.errors import NoRowsError
@@ -35,8 +35,8 @@ def learn_partitions(
 ) -> Encoding:
     """Compute a frame of this schema once, and return what is to be done with its columns."""
     assert isinstance(source.reader, TableReader)
-    plan, kinds = settled([FrameTable(source.name, schema, source.reader)], plan)
-    wanted = wishes(plan, kinds)
+    plan, kinds = settled_plan([FrameTable(source.name, schema, source.reader)], plan)
+    wanted = questions(plan, kinds)
     held = dask.delayed((source.reader, wanted), traverse=False, pure=False)
     surveyed, merged = (dask.delayed(each, pure=False, traverse=False) for each in (survey_part, merged_surveys))
     nothing = (None,) * len(source.x)
@@ -56,7 +56,7 @@ def learn_partitions(
 
 
 def survey_part(
-    held: tuple[TableReader, dict[Columns, Wish]], where: str, x: Any, y: Any, weight: Any
+    held: tuple[TableReader, dict[Columns, Question]], where: str, x: Any, y: Any, weight: Any
 ) -> dict[Columns, ColumnFound]:
     """Look at the columns of a partition; runs on the worker that has it."""
     reader, wanted = held
@@ -67,7 +67,7 @@ def survey_part(
 
 
 def merged_surveys(
-    held: tuple[TableReader, dict[Columns, Wish]], parts: list[Mapping[Columns, ColumnFound]]
+    held: tuple[TableReader, dict[Columns, Question]], parts: list[Mapping[Columns, ColumnFound]]
 ) -> dict[Columns, ColumnFound]:
     """Return what several parts, one after the other, say together."""
     survey = Survey(held[1])

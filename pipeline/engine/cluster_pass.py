@@ -22,7 +22,7 @@ from distributed.comm import CommClosedError
 from pipeline.engine.asking import ask
 from pipeline.engine.cluster import AGAIN, Awaited, Cluster, LeftError, NoWorkersError, PausedError
 from pipeline.engine.on_worker import REMEDY, TOPIC, copied, perform, touch
-from pipeline.engine.sharing import MappedArray, in_memory
+from pipeline.engine.sharing import MappedArray, share_in_memory
 from pipeline.errors import EngineError, SieveError
 
 REPEATS, DEATHS_AT_A_SHARD, DEATHS_BY_MEMORY = 20, 8, 3
@@ -119,7 +119,7 @@ class ClusterPass:
         if not self.cluster.neighbours.all:
             self.shared = self._sent(workers)
             return
-        self.shared = self.placed.enter_context(in_memory(self.values))
+        self.shared = self.placed.enter_context(share_in_memory(self.values))
         if any(isinstance(value, MappedArray) for value in self.shared):
             self.held = {worker: self._submit(worker, copied, self.shared) for worker in workers}
 

@@ -21,7 +21,7 @@ from distributed.comm import CommClosedError
 from pipeline.engine.cluster import Cluster
 from pipeline.engine.cluster_pass import ClusterPass
 from pipeline.engine.on_worker import OnWorker, naming, perform
-from pipeline.engine.sharing import in_memory, read_only
+from pipeline.engine.sharing import read_only, share_in_memory
 from pipeline.engine.tree import runs
 from pipeline.errors import KeptLostError
 
@@ -126,7 +126,7 @@ class _KeptPass(ClusterPass):
             return ()
         mine = self.own[k]
         if self.cluster.neighbours.all:
-            return self.placed.enter_context(in_memory(mine))
+            return self.placed.enter_context(share_in_memory(mine))
         try:
             sending = {"workers": [worker], "hash": False}
             sent = self.cluster.watched(lambda: self.client.scatter(list(mine), **sending))

@@ -29,7 +29,7 @@ import cloudpickle
 
 from pipeline.cores import available_cores
 from pipeline.engine.naming import named
-from pipeline.engine.sharing import in_memory, read_only
+from pipeline.engine.sharing import read_only, share_in_memory
 from pipeline.errors import EngineError, SieveError
 
 NAME = "svmsieve-worker"
@@ -77,7 +77,7 @@ class Processes:
         if self.broken:
             self._start()
         waiting: deque[Future[Any]] = deque()
-        with in_memory(shared) as given:
+        with share_in_memory(shared) as given:
             try:
                 packed = cloudpickle.dumps(task)  # functions of a script or a notebook, too
                 for item in items:

@@ -51,7 +51,7 @@ class MappedArray:
 
 
 @contextmanager
-def in_memory(values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+def share_in_memory(values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     """Share with other processes of this machine: arrays in memory, anything else by value (it must be small)."""
     with ExitStack() as made:
         yield tuple(_placed(value, made) for value in values)

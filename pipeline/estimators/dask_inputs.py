@@ -19,13 +19,13 @@ from pipeline.collections.lazy import lazily
 from pipeline.data.reading.labels import label_text
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
-from pipeline.estimators.inputs import Training
+from pipeline.estimators.inputs import TrainingRows
 from pipeline.events import Listener
 
 NOT_FOR_SCORES = ("run_", "_data", "_rows", "_kept_duals", "cv_results_")  # what no partition needs
 
 
-def dask_training(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, listen: Listener) -> Training:
+def dask_training(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, listen: Listener) -> TrainingRows:
     """Return a Dask collection as what an estimator is to be trained on."""
     refuse_bags(x)
     if y is None:
@@ -43,7 +43,7 @@ def dask_training(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: floa
     weights = estimator.class_weight
     if isinstance(weights, Mapping):
         weights = {label_text(label): weight for label, weight in weights.items()}
-    return Training(data, classes, rows, weights)
+    return TrainingRows(data, classes, rows, weights)
 
 
 def refuse_bags(x: Any) -> None:

@@ -26,7 +26,7 @@ from pipeline.data.in_memory import ARRAYS
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
-from pipeline.estimators.inputs import Training, is_named
+from pipeline.estimators.inputs import TrainingRows, is_named
 from pipeline.estimators.odd import explained
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.directory import Run, StepView
@@ -135,7 +135,7 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
         """y_i alpha_i of these rows, of shape (1, n_SV), or (n_classes, n_SV) of several classes."""
         return self._duals()[1]
 
-    def _settle(self, training: Training, step: StepView | ClassesStep) -> None:
+    def _settle(self, training: TrainingRows, step: StepView | ClassesStep) -> None:
         """Take the model of a step of ``run_``."""
         parts = step.parts if isinstance(step, ClassesStep) else (step,)
         data = training.data

@@ -18,12 +18,12 @@ from pipeline.data.in_memory import ARRAYS
 from pipeline.data.shards.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import SieveWarning
-from pipeline.estimators.inputs import Training
+from pipeline.estimators.inputs import TrainingRows
 from pipeline.estimators.searched import SearchAsked, Searched, seconds_of
 from pipeline.events import Listener
 from pipeline.maths.score import gain
 from pipeline.path.train import kept, train_run
-from pipeline.path.tune import as_json, calibrated, told_of, tuned
+from pipeline.path.tune import calibrated, calibration_json, told_of, tuned
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import FOLDS, Run, open_run
 from pipeline.runs.memory import Place
@@ -50,7 +50,7 @@ def possible_folds(data: Dataset, asked: int) -> int:
     return found
 
 
-def in_folds(engine: Engine, training: Training, spec: PathSpec, asked: SearchAsked, listen: Listener) -> Searched:
+def in_folds(engine: Engine, training: TrainingRows, spec: PathSpec, asked: SearchAsked, listen: Listener) -> Searched:
     """Search in the folds of the settings, and train on all rows."""
     data, kind = training.data, "sigmoid" if asked.probability else None
     folds: list[Any] = []
@@ -66,7 +66,7 @@ def in_folds(engine: Engine, training: Training, spec: PathSpec, asked: SearchAs
         folds.extend([open_run(place / FOLDS / str(k))] for k in range(spec.cv))
         chosen = _of_folds(run, folds, spec.select).chosen(asked.selection)
         models = [step for (fold,) in folds for step in fold.steps if step.c == chosen]
-        return told_of(run, calibration=as_json(calibrated(engine, data, models, kind))) if kind else run
+        return told_of(run, calibration=calibration_json(calibrated(engine, data, models, kind))) if kind else run
 
     run = kept(asked.out, data, tune if asked.auto else path)
     return _of_folds(run, folds, spec.select)

@@ -36,7 +36,7 @@ BALANCED = "balanced"
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingRows:
     """The rows to train on; ``rows`` are their numbers in X if some of X's are left out.
 
     ``class_weight`` is what the path is to make of it: None where it is in the rows' costs.
@@ -53,7 +53,7 @@ def is_named(x: Any) -> bool:
     return isinstance(x, str | Path | Dataset)
 
 
-def training_of(estimator: Any, x: Any, y: Any, sample_weight: Any, listen: Listener) -> Training:
+def training_of(estimator: Any, x: Any, y: Any, sample_weight: Any, listen: Listener) -> TrainingRows:
     """Return what an estimator is to be trained on, and have it know its features."""
     bias = bias_of(estimator)
     if is_dask(x):
@@ -75,7 +75,7 @@ def bias_of(estimator: Any) -> float:
     return float(scaling)
 
 
-def _named(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, listen: Listener) -> Training:
+def _named(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, listen: Listener) -> TrainingRows:
     for what, value in (("y", y), ("sample_weight", sample_weight)):
         if value is not None:
             raise SpecError(f"{what} belongs to arrays; data in files have labels and weights in them: leave it out")
@@ -89,10 +89,10 @@ def _named(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, list
         estimator.feature_names_in_ = np.array(data.columns, dtype=object)
     sides = data.labels.negative, data.labels.positive
     names = data.classes or tuple(side[0] if len(side) == 1 else sign for side, sign in zip(sides, "-+", strict=True))
-    return Training(data, label_array(names), None, estimator.class_weight)
+    return TrainingRows(data, label_array(names), None, estimator.class_weight)
 
 
-def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> Training:
+def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> TrainingRows:
     with explained(x):
         x, y = validate_data(estimator, x, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=True)
     check_classification_targets(y)
@@ -110,7 +110,7 @@ def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> 
     names = getattr(estimator, "feature_names_in_", None)
     columns = None if names is None else tuple(map(str, names))
     data = in_memory(x, codes, labels_of(classes), costs, bias=bias, columns=columns, name="X")
-    return Training(data, classes, rows)
+    return TrainingRows(data, classes, rows)
 
 
 def weights_given(sample_weight: Any, x: Any) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
-from pipeline.estimators.inputs import Training, training_of
+from pipeline.estimators.inputs import TrainingRows, training_of
 from pipeline.estimators.searched import SCORE, SearchAsked, Searched, seconds_of
 from pipeline.estimators.svc import SieveSVC
 from pipeline.events import Listener, silent
@@ -25,7 +25,7 @@ from pipeline.path.agreement import has_peaked
 from pipeline.path.curve import coarse_grid, fine_grid
 from pipeline.path.search import AT_A_TIME, first_c, near
 from pipeline.path.train import kept, train_run
-from pipeline.path.tune import as_json, told_of
+from pipeline.path.tune import calibration_json, told_of
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import Run
 from pipeline.runs.memory import MemoryPlace, Place
@@ -42,7 +42,7 @@ class ScoredSplit:
     """
 
     model: SieveSVC
-    training: Training
+    training: TrainingRows
     x: Any
     y: np.ndarray
     costs: np.ndarray | None = None
@@ -101,7 +101,7 @@ class Splits:
         for part in self.parts:
             part.train(self.engine, spec, self.scorer, silent)
 
-    def search(self, training: Training, c_max: float | None) -> None:
+    def search(self, training: TrainingRows, c_max: float | None) -> None:
         """Try the lattice of C until scores have had their peak, then around the best."""
         spec = replace(self.spec, patience=PATIENCE, select=SCORE)
         coarse = coarse_grid(first_c(self.engine, training.data, self.spec), c_max)
@@ -134,7 +134,7 @@ class Splits:
         return tuple(fit_calibration(scores[:, k], each, "sigmoid", c) for k, each in enumerate(signs))
 
 
-def in_splits(splits: Splits, training: Training, asked: SearchAsked, listen: Listener) -> Searched:
+def in_splits(splits: Splits, training: TrainingRows, asked: SearchAsked, listen: Listener) -> Searched:
     """Search in splits, and train on all rows: at the C that is chosen, or at all C that were asked for."""
     engine, spec, data = splits.engine, splits.spec, training.data
 
@@ -149,6 +149,6 @@ def in_splits(splits: Splits, training: Training, asked: SearchAsked, listen: Li
         if not asked.probability:
             return run
         chosen = splits.found_by(run).chosen(asked.selection)
-        return told_of(run, calibration=as_json(splits.calibrated(chosen, training.classes)))
+        return told_of(run, calibration=calibration_json(splits.calibrated(chosen, training.classes)))
 
     return splits.found_by(kept(asked.out, data, path))

@@ -19,7 +19,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import SieveWarning
 from pipeline.estimators.fitted import FittedSieve
 from pipeline.estimators.folds import possible_folds
-from pipeline.estimators.inputs import Training, training_of
+from pipeline.estimators.inputs import TrainingRows, training_of
 from pipeline.events import Listener
 from pipeline.files import local
 from pipeline.path.gamma import asked_kernel, said_of
@@ -160,7 +160,7 @@ class SieveSVC(FittedSieve):
         self._settle(training, self.run_.steps[0])
         return self
 
-    def _trained(self, engine: Engine, training: Training, listen: Listener) -> Run | ClassesRun:
+    def _trained(self, engine: Engine, training: TrainingRows, listen: Listener) -> Run | ClassesRun:
         data, out = training.data, None if self.out is None else local(self.out)
         shape = asked_kernel(self.kernel, None if self.kernel == "linear" else self.gamma)
         spec = PathSpec(
@@ -178,7 +178,7 @@ class SieveSVC(FittedSieve):
         start = self._start(spec, training)
         return kept(out, data, lambda place: train_run(engine, data, spec, place, None, listen, start))
 
-    def _start(self, spec: PathSpec, training: Training) -> tuple[StepView | ClassesStep, ...]:
+    def _start(self, spec: PathSpec, training: TrainingRows) -> tuple[StepView | ClassesStep, ...]:
         """Return the model of the last fit, if it is to be started from and can be."""
         if not (self.warm_start and hasattr(self, "run_")):
             return ()

@@ -22,7 +22,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError, shown
 from pipeline.estimators.fitted import FittedSieve, weights_of
 from pipeline.estimators.folds import in_folds, possible_folds
-from pipeline.estimators.inputs import Training, costs_of, is_named, training_of, weights_given
+from pipeline.estimators.inputs import TrainingRows, costs_of, is_named, training_of, weights_given
 from pipeline.estimators.searched import SearchAsked, Searched
 from pipeline.estimators.splits import Splits, in_splits
 from pipeline.estimators.svc import SieveSVC, memory_of
@@ -187,7 +187,7 @@ class SieveSVCCV(FittedSieve):
         step = (exact or near)[-1]
         return weights_of(step.parts if isinstance(step, ClassesStep) else (step,))
 
-    def _select(self, engine: Engine, training: Training) -> str | None:
+    def _select(self, engine: Engine, training: TrainingRows) -> str | None:
         """Return the score of ours that is meant, if it is one."""
         if self.scoring is None:
             return usual_score(engine, training.data, PathSpec(class_weight=training.class_weight))
@@ -196,7 +196,7 @@ class SieveSVCCV(FittedSieve):
         several = len(training.classes) > 2
         return (OURS | (OF_SEVERAL if several else OF_TWO)).get(self.scoring)
 
-    def _spec(self, engine: Engine, training: Training, select: str = PathSpec.select) -> PathSpec:
+    def _spec(self, engine: Engine, training: TrainingRows, select: str = PathSpec.select) -> PathSpec:
         out = None if self.out is None else local(self.out)
         shape = asked_kernel(self.kernel, None if self.kernel == "linear" else self.gamma)
         spec = PathSpec(
@@ -220,7 +220,9 @@ class SieveSVCCV(FittedSieve):
             raise SpecError(f"Cs is 'auto', 'path' or a list of C such as [0.01, 0.1, 1], not {shown(self.Cs)}")
         return None
 
-    def _in_splits(self, engine: Engine, training: Training, given: tuple[Any, Any, Any], listen: Listener) -> Searched:
+    def _in_splits(
+        self, engine: Engine, training: TrainingRows, given: tuple[Any, Any, Any], listen: Listener
+    ) -> Searched:
         """Search in splits, by a scorer, as scikit-learn would."""
         if is_named(given[0]) or is_dask(given[0]):
             raise SpecError(

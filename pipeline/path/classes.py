@@ -32,7 +32,7 @@ from pipeline.path.batch import Problem, run_together, smallest_c_min
 from pipeline.path.class_judge import ClassJudge, SplitRows, split_rows
 from pipeline.path.class_weights import weights_of_classes
 from pipeline.path.gamma import check_references
-from pipeline.path.left_out import left_out_scores, said_of
+from pipeline.path.left_out import left_out_scores, record_of
 from pipeline.path.path import versions
 from pipeline.runs.classes import ClassesRun, ClassesStep, open_classes
 from pipeline.runs.classes_writer import ClassesWriter, writing_classes
@@ -176,7 +176,7 @@ def _cross_validated(engine: Engine, data: Dataset, writer: ClassesWriter, folds
     chosen = best(means, writer.header.spec.select)
     if chosen is not None and not folds[0].in_memory:
         models = [fold.steps[chosen] for fold in folds]
-        held_out = said_of(data, models, left_out_scores(engine, data, models))
+        held_out = record_of(data, models, left_out_scores(engine, data, models))
     writer.update(cv_scores=means, cv_se=standard_errors(scores), best_step=chosen, held_out=held_out)
 
 

@@ -27,7 +27,7 @@ from pipeline.events import Listener, Note
 from pipeline.maths.eps_grid import check_grid
 from pipeline.maths.score import best, mean_scores
 from pipeline.path.batch import Problem, run_together
-from pipeline.path.left_out import left_out_scores, said_of
+from pipeline.path.left_out import left_out_scores, record_of
 from pipeline.path.path import begin_path, run_path, versions
 from pipeline.runs.directory import FOLDS, Run, StepView
 from pipeline.runs.memory import Place
@@ -151,7 +151,7 @@ def _scored(engine: Engine, data: Dataset, run: Run, folds: Sequence[Run], liste
     number, held_out = best(means, run.spec.select), None
     if number is not None and not run.in_memory:
         models = [fold.steps[number] for fold in folds]
-        held_out = said_of(data, models, left_out_scores(engine, data, models))
+        held_out = record_of(data, models, left_out_scores(engine, data, models))
     return rewritten(run, run.header.changed(cv_scores=means, best_step=number, held_out=held_out))
 
 

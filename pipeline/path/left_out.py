@@ -31,7 +31,7 @@ def left_out_scores(engine: Engine, data: Dataset, steps: Sequence[StepView | Cl
     return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
 
 
-def said_of(data: Dataset, steps: Sequence[StepView | ClassesStep], found: LeftOutScores) -> dict[str, Any] | None:
+def record_of(data: Dataset, steps: Sequence[StepView | ClassesStep], found: LeftOutScores) -> dict[str, Any] | None:
     """Return what run.json says of such scores."""
     of, (scores, labels), c = OF_FOLDS if steps[0].spec.fold else HOLDOUT, found, steps[0].c
     if not data.classes:

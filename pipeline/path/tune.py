@@ -28,7 +28,7 @@ from pipeline.maths.calibration import Calibration, fit_calibration
 from pipeline.path.class_weights import settled_for_two
 from pipeline.path.curve import AROUND, Curve
 from pipeline.path.folds import check_folds
-from pipeline.path.left_out import LeftOutScores, left_out_scores, said_of
+from pipeline.path.left_out import LeftOutScores, left_out_scores, record_of
 from pipeline.path.search import Search, train_any
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.classes_writer import rewritten_classes
@@ -96,12 +96,12 @@ def tuned(
     if calibration is None and run.in_memory:
         return _told(run, curve, None, None), folds
     left_out = left_out_scores(engine, data, models)
-    return _told(run, curve, _fitted(data, left_out, chosen, calibration), said_of(data, models, left_out)), folds
+    return _told(run, curve, _fitted(data, left_out, chosen, calibration), record_of(data, models, left_out)), folds
 
 
 def _told(run: Run | ClassesRun, curve: Curve, calibration: Any, held_out: Any) -> Run | ClassesRun:
     """Write what was found into run.json."""
-    told = as_json(calibration)
+    told = calibration_json(calibration)
     found = {"cv_c": list(curve.cs), "cv_scores": curve.means, "cv_se": curve.errors, "calibration": told}
     found |= {"c_best": curve.c_best, "c_1se": curve.c_1se, "held_out": held_out}
     return told_of(run, **found)
@@ -114,7 +114,7 @@ def told_of(run: Run | ClassesRun, **items: Any) -> Run | ClassesRun:
     return rewritten_classes(run, run.header.changed(**items))
 
 
-def as_json(calibration: Any) -> Any:
+def calibration_json(calibration: Any) -> Any:
     """Return what run.json says of a calibration, or of those of several classes."""
     several = isinstance(calibration, tuple)
     return [each.to_json() for each in calibration] if several else calibration and calibration.to_json()

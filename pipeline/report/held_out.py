@@ -76,7 +76,7 @@ def groups(found: ScoreHistogram, count: int = GROUPS) -> Groups:
     return Groups(score, total[there], share, low, high)
 
 
-def confusion_of(found: ScoreHistogram) -> np.ndarray:
+def confusion_counts(found: ScoreHistogram) -> np.ndarray:
     """Return the counts [[negative called negative, called positive], [positive called negative, called positive]]."""
     above = int(np.searchsorted(found.edges, 0.0)) + 1
     return np.array([[side[:above].sum(), side[above:].sum()] for side in (found.negative, found.positive)])

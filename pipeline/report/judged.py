@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.draw import charts
 from pipeline.maths.calibration import Calibration
-from pipeline.report.held_out import Curves, bars, confusion_of, curves, groups
+from pipeline.report.held_out import Curves, bars, confusion_counts, curves, groups
 from pipeline.report.parts import Figure, PageSection, PageTable, number, share
 from pipeline.runs.held_out import HOLDOUT, VALIDATION, ClassesHeldOut, HeldOut
 
@@ -29,7 +29,7 @@ def judged_section(
     """Return the section of a run of two classes; ``sides`` are the names of the negative and the positive one."""
     histogram = found.histogram
     n = int(histogram.negative.sum() + histogram.positive.sum())
-    matrix, said = confusion_of(histogram), curves(histogram)
+    matrix, said = confusion_counts(histogram), curves(histogram)
     section = PageSection(HEADING, f"C = {found.c:.4g} on {n:,} rows: {rows_of or ROWS_OF[found.of]}.")
     section.tables.append(_confusion_table(matrix, sides))
     if said is None:

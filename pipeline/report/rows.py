@@ -14,7 +14,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.data.reading.labels import UNKNOWN
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
-from pipeline.path.left_out import left_out_scores, said_of
+from pipeline.path.left_out import left_out_scores, record_of
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import FOLDS, Run, open_run
 from pipeline.runs.held_out import VALIDATION, ClassesHeldOut, HeldOut, confusion_of, held_out_of
@@ -34,7 +34,7 @@ def judged_on(
         if not models:
             problem = "all of its rows were trained on; give other rows with --data, or a run with a hold-out"
             raise RunError(f"{data.path}: {problem}")
-        return _read(run, said_of(data, models, left_out_scores(engine, data, models))), None
+        return _read(run, record_of(data, models, left_out_scores(engine, data, models))), None
     model = any_model_of(run, training=None)
     parts = list(model.shard_scores(engine, data))
     scores, labels = (np.concatenate([part[k] for part in parts]) for k in (0, 1))

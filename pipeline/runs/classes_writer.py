@@ -15,7 +15,7 @@ from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, PARTS, SCRATCH, Run, io_errors, read_item
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import CLASSES_FORMAT
-from pipeline.runs.writer import alone_in, expect_same, make
+from pipeline.runs.writer import alone_in, expect_same, make_run_folder
 from pipeline.spec import PathSpec
 
 
@@ -72,7 +72,7 @@ def writing_classes(
         return
     folder = Path(path).resolve()
     with io_errors(folder):
-        make(folder)
+        make_run_folder(folder)
     with alone_in(folder):
         for half in folder.glob("*.tmp"):
             half.unlink()

@@ -169,7 +169,7 @@ def writing(path: str | Place, spec: PathSpec, data: DataRecord, versions: dict[
         return
     folder = Path(path).resolve()
     with io_errors(folder):
-        make(folder)
+        make_run_folder(folder)
         (folder / MODELS).mkdir(exist_ok=True)
     with alone_in(folder):
         header = _matching_header(folder, spec, data, versions)
@@ -206,7 +206,7 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def make(folder: Path) -> None:
+def make_run_folder(folder: Path) -> None:
     """Make the directory, or accept one that is empty, a run, or what is left of one that had hardly begun.
 
     Steps without a run.json are none of those: nobody knows their settings.

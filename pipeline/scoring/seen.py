@@ -30,7 +30,7 @@ from pipeline.spec import PathSpec
 
 
 @dataclass(frozen=True)
-class Seen:
+class TrainedOn:
     """How many of ``rows`` rows a run was trained on; ``exact``, or about so many.
 
     By ``features`` means that rows with the same features were trained on, which may have been others.
@@ -55,17 +55,17 @@ class Seen:
         return f"the run was trained on {rows}{kept}: scores on new rows will be lower"
 
 
-def rows_seen(about: DataRecord, data: Dataset | RowsToScore, watch: Watch | None) -> Seen:
+def rows_seen(about: DataRecord, data: Dataset | RowsToScore, watch: Watch | None) -> TrainedOn:
     """Return how many rows of the data a run was trained on; ``watch`` has been shown all of them."""
     known = _known_by_digest(about, data)
     if watch is None or watch.tally.estimate <= known:
-        return Seen(known, data.n_rows)
-    return Seen(watch.tally.estimate, data.n_rows, watch.tally.is_exact, features=True)
+        return TrainedOn(known, data.n_rows)
+    return TrainedOn(watch.tally.estimate, data.n_rows, watch.tally.is_exact, features=True)
 
 
 def seen_by(
     engine: Engine, run: DataRecord, model: TrainedModel, validation: Dataset, sketch: RowSketch | None
-) -> Seen:
+) -> TrainedOn:
     """Return how many rows of validation data, which ``model`` can score, a run is trained on."""
     watch = None if sketch is None else Watch(sketch)
     if watch is not None:

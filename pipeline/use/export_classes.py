@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeline.events import Listener
 from pipeline.scoring.classes_model import ClassesModel
-from pipeline.use.export_names import codes_of, columns_as
+from pipeline.use.export_names import columns_as, label_integers
 from pipeline.use.label_values import label_array
 
 CHUNK = 1 << 16  # numbers that are made text at a time
@@ -42,7 +42,7 @@ def write_liblinear(stream: BinaryIO, labels: Sequence[int], w: np.ndarray, bias
 
 
 def _write_liblinear(model: ClassesModel, stream: BinaryIO, listen: Listener) -> None:
-    write_liblinear(stream, codes_of(model.classes, "LIBLINEAR", listen), model.w, model.bias)
+    write_liblinear(stream, label_integers(model.classes, "LIBLINEAR", listen), model.w, model.bias)
 
 
 def _write_sklearn(model: ClassesModel, stream: BinaryIO, listen: Listener) -> None:

@@ -24,7 +24,7 @@ def integers_of(model: TrainedModel, program: str, listen: Listener) -> tuple[in
     return int(names[0]), int(names[1])
 
 
-def codes_of(names: Sequence[str], program: str, listen: Listener) -> list[int]:
+def label_integers(names: Sequence[str], program: str, listen: Listener) -> list[int]:
     """Return the labels of several classes as the C integers that a program wants; a line says if they are others."""
     if all(map(_is_small, names)):
         return [int(name) for name in names]

@@ -53,7 +53,7 @@ def memory_scores(model: AnyModel, x: Any) -> np.ndarray:
         table = arrow_table(x, "X")
         return Scores(table_reader(model, table.schema, "X"))(table, "X", model)
     matrix = checked(x, "X")
-    reader = fitting(MatrixReader(matrix.shape[1], unlabelled=True), model, "array")
+    reader = reader_that_fits(MatrixReader(matrix.shape[1], unlabelled=True), model, "array")
     return Scores(reader)(matrix, "X", model)
 
 
@@ -65,7 +65,7 @@ def table_reader(model: AnyModel, schema: pa.Schema, where: str) -> TableReader:
     return TableReader(replace(layout_of(schema, where, options), label=None, weight=None), unlabelled=True)
 
 
-def fitting(reader: Reader, model: AnyModel, kind: str) -> Reader:
+def reader_that_fits(reader: Reader, model: AnyModel, kind: str) -> Reader:
     """Return a reader if it makes as many features as the model has."""
     if reader.n_features != model.known:
         problem = f"the {kind} has {reader.n_features:,} features, the model of {model.run} {model.known:,}"

@@ -26,7 +26,7 @@ from pipeline.runs.classes import ClassesStep
 from pipeline.runs.directory import RunOf, StepView
 from pipeline.scoring.classes_model import ClassesModel, said_codes
 from pipeline.scoring.models import AnyModel, any_model_of
-from pipeline.use.in_memory import Scores, fitting, table_reader
+from pipeline.use.in_memory import Scores, reader_that_fits, table_reader
 from pipeline.use.label_values import label_array
 
 Source = RunOf[Any] | StepView | ClassesStep | AnyModel
@@ -80,7 +80,7 @@ def _reader(model: AnyModel, x: Any, hasher: Any) -> Reader:
     if kind == DASK_FRAME:
         return table_reader(model, schema_of(x), "the Dask frame")
     found: Reader = array_reader(x, unlabelled=True) if kind == DASK_ARRAY else bag_reader(hasher, "", unlabelled=True)
-    return fitting(found, model, kind)
+    return reader_that_fits(found, model, kind)
 
 
 @dataclass(frozen=True)

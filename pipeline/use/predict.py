@@ -35,7 +35,7 @@ from pipeline.scoring.watch import Watch
 from pipeline.use.label_values import label_values
 from pipeline.use.output import table_to
 from pipeline.use.predict_classes import PredictedClasses, predict_classes
-from pipeline.use.predictions import Judged, Parts, has_ids, progress_of, schema_of
+from pipeline.use.predictions import Judged, Parts, has_ids, progress_of, schema_of_predictions
 from pipeline.use.tables import numbers
 
 GROUP = 1 << 20  # rows: Parquet's row groups
@@ -136,7 +136,7 @@ def write_predictions(
     """
     names, judged = label_values(model.names), RunningScores()
     likely = ["probability"] if calibration is not None else []
-    schema = schema_of(data, ["score"], names.type, likely)
+    schema = schema_of_predictions(data, ["score"], names.type, likely)
     rows = 0
     with table_to(out, schema, GROUP, has_ids(data)) as write:
         for part in predicted(engine, model, data, listen, watch):

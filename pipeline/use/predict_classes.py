@@ -27,7 +27,7 @@ from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.scoring.watch import Watch
 from pipeline.use.label_values import label_values
 from pipeline.use.output import table_to
-from pipeline.use.predictions import Judged, Parts, has_ids, progress_of, schema_of
+from pipeline.use.predictions import Judged, Parts, has_ids, progress_of, schema_of_predictions
 from pipeline.use.tables import numbers
 
 CELLS = 1 << 22  # scores in a row group of Parquet: 32 MB
@@ -90,7 +90,7 @@ def write_class_predictions(
     """
     names, judged = label_values(model.classes), RunningClassScores(len(model.classes))
     likely = [f"probability_{name}" for name in model.classes if calibration is not None]
-    schema = schema_of(data, [f"score_{name}" for name in model.classes], names.type, likely)
+    schema = schema_of_predictions(data, [f"score_{name}" for name in model.classes], names.type, likely)
     rows = 0
     with table_to(out, schema, max(1, CELLS // len(model.classes)), has_ids(data)) as write:
         for part in predict_classes(engine, model, data, listen, watch):

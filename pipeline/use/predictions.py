@@ -85,7 +85,7 @@ def _ids_of(data: Dataset | RowsToScore) -> IdColumns | ShardIds | None:
     return ShardIds(data) if data.ids else None
 
 
-def schema_of(
+def schema_of_predictions(
     data: Dataset | RowsToScore, scores: Sequence[str], label: pa.DataType, likely: Sequence[str]
 ) -> pa.Schema:
     """Return the columns of predictions: ids, scores, label and truth, probabilities."""

@@ -71,7 +71,7 @@ def wrong_class_scores(
                 yield number, problem
 
 
-def codes_of(engine: Engine, data: Dataset, table: np.ndarray) -> np.ndarray:
+def stored_classes(engine: Engine, data: Dataset, table: np.ndarray) -> np.ndarray:
     """Return the classes of all rows, by the code or the sign that they are stored with."""
     parts = list(engine.stream(_shard_labels, data.shards))
     labels = np.concatenate(parts)

@@ -26,7 +26,7 @@ from pipeline.runs.classes import chain_of
 from pipeline.runs.directory import FOLDS, PARTS, followed, read_item
 from pipeline.runs.records import CLASSES_FORMAT
 from pipeline.verify.calibration import LeftOutRows
-from pipeline.verify.class_scores import ScoredRows, codes_of, wrong_class_scores
+from pipeline.verify.class_scores import ScoredRows, stored_classes, wrong_class_scores
 from pipeline.verify.header import check_seal
 from pipeline.verify.held_out import HeldOutClasses
 from pipeline.verify.origin import check_origin
@@ -36,7 +36,7 @@ from pipeline.verify.spaces import space_of
 from pipeline.verify.split import left_out
 from pipeline.verify.trained_rows import trained_rows
 from pipeline.verify.tuned import FoldScores, check_curve, check_patience, check_stage, stages_of
-from pipeline.verify.validation import costs_of
+from pipeline.verify.validation import stored_costs
 from pipeline.verify.verify import Finding, verify
 
 
@@ -261,12 +261,12 @@ class _Classes:
             if self.validation is None:
                 return None
             data = self.validation
-            codes = codes_of(self.engine, data, self._table(data))
+            codes = stored_classes(self.engine, data, self._table(data))
             wanted = codes != UNKNOWN
         costs = None
         if self.spec.select == WEIGHTED:
             weights = np.array(self.weights or [1.0] * len(self.views))
-            costs = costs_of(self.engine, data)[wanted] * weights[codes[wanted]]
+            costs = stored_costs(self.engine, data)[wanted] * weights[codes[wanted]]
         return ScoredRows(data, wanted, codes[wanted], costs)
 
     def _table(self, data: Dataset) -> np.ndarray:

@@ -46,7 +46,7 @@ def rounding_of_margins(lengths, costs, f, size, blur):  # type: ignore[no-untyp
 
 
 @kernel
-def verdicts(first_row, costs, norms, f, error, zero, upper, counts, furthest):  # type: ignore[no-untyped-def]
+def count_verdicts(first_row, costs, norms, f, error, zero, upper, counts, furthest):  # type: ignore[no-untyped-def]
     """Count ZERO and UPPER among the rows that were trained on; furthest[0] is the largest distance as above.
 
     furthest[1] is its row. A row that is both, or UPPER without having been trained on, is infinitely far.

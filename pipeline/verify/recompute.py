@@ -25,7 +25,7 @@ from pipeline.verify import twofold
 from pipeline.verify.enclosure import enclosed
 from pipeline.verify.judge_rows import EPS
 from pipeline.verify.stored_model import Model
-from pipeline.verify.tally import BATCH_BYTES, Margins, Models, RowPart, Tally, Values, columns, models_of, part_of
+from pipeline.verify.tally import BATCH_BYTES, Contribution, Margins, Models, Tally, Worth, columns, models_of, part_of
 
 
 def batch_size(data: Dataset, workers: int, held_out: int = 0) -> int:
@@ -48,12 +48,12 @@ class _Part:
     features: np.ndarray
     high: np.ndarray
     low: np.ndarray
-    rows: RowPart
+    rows: Contribution
 
 
 def recompute(
     engine: Engine, data: Dataset, costs: np.ndarray, models: Sequence[Model], seen: Callable[[int], None]
-) -> list[Values]:
+) -> list[Worth]:
     """Return what each model is worth, in one pass over all rows; ``seen`` is told of every shard's number of rows."""
     w, batch = columns([m.w for m in models], data.n_features), models_of(models, costs)
     high, low = np.zeros((data.n_features, len(models))), np.zeros((data.n_features, len(models)))

@@ -37,7 +37,7 @@ from pipeline.verify.kernel_rows import (
 )
 from pipeline.verify.start import TrueStart
 from pipeline.verify.stored_model import Model
-from pipeline.verify.tally import BATCH_BYTES, Margins, Models, RowPart, Tally, Values, models_of, part_of
+from pipeline.verify.tally import BATCH_BYTES, Contribution, Margins, Models, Tally, Worth, models_of, part_of
 from pipeline.verify.trained_rows import TrainedRows
 from pipeline.verify.twofold import UNIT, UP
 
@@ -62,7 +62,7 @@ class _Part:
 
     square: np.ndarray
     around: np.ndarray
-    rows: RowPart
+    rows: Contribution
 
 
 def recompute_kernel(
@@ -72,7 +72,7 @@ def recompute_kernel(
     trained: TrainedRows,
     models: Sequence[Model],
     seen: Callable[[int], None],
-) -> list[Values]:
+) -> list[Worth]:
     """Return what each model is worth, in one pass of all rows against all; ``seen`` is told of rows that are done."""
     rows, batch = kernel_rows(engine, data, spec), models_of(models, trained.costs)
     coefficients = trained.labels[:, None] * batch.alpha

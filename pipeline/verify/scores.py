@@ -48,7 +48,7 @@ def wrong_score(
 
 def may_be(said: Any, low: float, high: float) -> bool:
     """Tell whether a score lies in its range, or is undefined where it may be."""
-    value = number_of(said)
+    value = stored_number(said)
     if value is None:
         return math.isnan(low) or math.isnan(high)
     known = [bound for bound in (low, high) if not math.isnan(bound)]
@@ -145,9 +145,9 @@ def same_scores(said: Any, found: Sequence[dict[str, float | None]]) -> bool:
 
 
 def _score(item: Any, name: str) -> float | None:
-    return number_of(item.get(name)) if isinstance(item, dict) else None
+    return stored_number(item.get(name)) if isinstance(item, dict) else None
 
 
-def number_of(x: Any) -> float | None:
+def stored_number(x: Any) -> float | None:
     """Return a number; None for what is none (null, or NaN in runs of version 1)."""
     return float(x) if isinstance(x, int | float) and not math.isnan(x) else None

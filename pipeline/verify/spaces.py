@@ -11,7 +11,7 @@ from pipeline.spec import PathSpec
 from pipeline.verify import recompute, recompute_kernel
 from pipeline.verify.start import TrueStart, start_of_path
 from pipeline.verify.stored_model import Model
-from pipeline.verify.tally import Values
+from pipeline.verify.tally import Worth
 from pipeline.verify.trained_rows import TrainedRows
 
 Seen = Callable[[int], None]  # is told of rows that were read
@@ -27,7 +27,7 @@ class SpaceOfRun(Protocol):
         """Find the start of the path."""
         ...
 
-    def worth(self, models: Sequence[Model], seen: Seen) -> list[Values]:
+    def worth(self, models: Sequence[Model], seen: Seen) -> list[Worth]:
         """Return what models are worth."""
         ...
 
@@ -46,7 +46,7 @@ class _Vectors:
     def start(self, seen: Seen) -> TrueStart:
         return start_of_path(*self.about, seen)
 
-    def worth(self, models: Sequence[Model], seen: Seen) -> list[Values]:
+    def worth(self, models: Sequence[Model], seen: Seen) -> list[Worth]:
         return recompute.recompute(*self.about, models, seen)
 
     def wrong_kind(self, model: Model) -> str:
@@ -63,7 +63,7 @@ class _Coefficients:
     def start(self, seen: Seen) -> TrueStart:
         return recompute_kernel.kernel_start(*self.about, seen)
 
-    def worth(self, models: Sequence[Model], seen: Seen) -> list[Values]:
+    def worth(self, models: Sequence[Model], seen: Seen) -> list[Worth]:
         return recompute_kernel.recompute_kernel(*self.about, models, seen)
 
     def wrong_kind(self, model: Model) -> str:

@@ -18,13 +18,13 @@ from typing import Any
 from pipeline.spec import PathSpec
 from pipeline.verify.enclosure import Enclosure, nearest
 from pipeline.verify.step import Claim
-from pipeline.verify.tally import Values
+from pipeline.verify.tally import Worth
 
 LARGEST = sys.float_info.max
 ROOTS = Fraction(1e-12)  # of P: the next C is a root, computed in float64
 
 
-def spacing_problem(claim: Claim, found: Values, c: float, epsilon: float) -> str:
+def spacing_problem(claim: Claim, found: Worth, c: float, epsilon: float) -> str:
     """Say by how much a step's model misses the promise at a larger C; empty if it does not."""
     worth = found.enclosure
     if worth is None:

@@ -23,7 +23,7 @@ from pipeline.spec import PathSpec
 from pipeline.verify.enclosure import Enclosure, Interval, nearest
 from pipeline.verify.judge_rows import EPS
 from pipeline.verify.stored_model import Model
-from pipeline.verify.tally import Values
+from pipeline.verify.tally import Worth
 
 NUMBERS = ["c", "primal", "dual", "relative_gap", "n_rows", "n_free", "n_upper"]
 NUMBERS += ["screened_zero", "screened_upper", "survivors"]
@@ -52,7 +52,7 @@ class Claim:
         """What plain float64 may do to a sum over all rows, in shares of its terms' magnitudes."""
         return EPS * (self.n_rows + 16 * math.sqrt(self.n_rows * (self.facts["step"] + 1)))
 
-    def problems(self, model: Model, found: Values) -> Iterator[str]:
+    def problems(self, model: Model, found: Worth) -> Iterator[str]:
         """Yield what is wrong with the step, given its model and its worth; causes before what follows from them."""
         said = self.facts
         for name in (*NUMBERS, "drift") if self.bounds else NUMBERS:
@@ -76,11 +76,11 @@ class Claim:
         yield from self._counts(found)
         yield from _false_verdict(model, found, found.enclosure)
 
-    def _drift(self, found: Values) -> float:
+    def _drift(self, found: Worth) -> float:
         """Return how far the stored w_alpha may be from sum alpha_i z_i."""
         return float(self.facts["drift"]) if self.bounds else self.rounding * found.reach
 
-    def _certificate(self, found: Values, worth: Enclosure) -> Iterator[str]:
+    def _certificate(self, found: Worth, worth: Enclosure) -> Iterator[str]:
         yield from self._bounds(worth) if self.bounds else self._differences(found, worth)
         gap = worth.relative_gap
         if gap.lower > self.tol:
@@ -103,7 +103,7 @@ class Claim:
         if (drift := float(self.facts["drift"])) * drift / 2 > (said["primal"] - said["dual"]) * UP:
             yield f"the stored drift {drift:.6g} is more than its gap allows"
 
-    def _differences(self, found: Values, worth: Enclosure) -> Iterator[str]:
+    def _differences(self, found: Worth, worth: Enclosure) -> Iterator[str]:
         primal, dual, gap = (_middle(x) for x in (worth.primal, worth.dual, worth.relative_gap))
         slack_primal, slack_dual = self.slacks(found, worth)
         slack = (slack_primal + slack_dual) / primal if primal > 0 else 0.0
@@ -111,13 +111,13 @@ class Claim:
         yield from self._difference("dual", dual, slack_dual)
         yield from self._difference("relative_gap", gap, slack)
 
-    def slacks(self, found: Values, worth: Enclosure) -> tuple[float, float]:
+    def slacks(self, found: Worth, worth: Enclosure) -> tuple[float, float]:
         """Return what plain float64 may do to P and to D."""
         alpha, size = nearest(worth.alpha), math.sqrt(nearest(worth.alpha_square))
         primal = self.rounding * _middle(worth.primal) + found.rounding
         return primal, self.rounding * (alpha + size * found.reach)
 
-    def _counts(self, found: Values) -> Iterator[str]:
+    def _counts(self, found: Worth) -> Iterator[str]:
         yield from self._difference("n_rows", self.trained)
         for name in ("n_free", "n_upper", "screened_zero", "screened_upper"):
             yield from self._difference(name, getattr(found, name))
@@ -129,7 +129,7 @@ class Claim:
             yield f"it says a working set of {most} rows, and {self.trained} were trained on"
         yield from self._counts_by_part(found)
 
-    def _counts_by_part(self, found: Values) -> Iterator[str]:
+    def _counts_by_part(self, found: Worth) -> Iterator[str]:
         """Yield what is wrong with the counts of the rules that the run's is made of, which it is never looser than."""
         said = self.facts.get("rules")
         if said is None:
@@ -151,14 +151,14 @@ class Claim:
             yield f"the stored {name} {self.facts[name]:.12g} is not {found:.12g}"
 
 
-def _false_verdict(model: Model, found: Values, worth: Enclosure) -> Iterator[str]:
+def _false_verdict(model: Model, found: Worth, worth: Enclosure) -> Iterator[str]:
     row, distance = found.furthest
     if distance > _radius(found, worth):
         zero = model.zero[row >> 3] >> (7 - (row & 7)) & 1
         yield f"row {row} was screened as {'ZERO' if zero else 'UPPER'}, but is on the other side of its margin"
 
 
-def _radius(found: Values, worth: Enclosure) -> float:
+def _radius(found: Worth, worth: Enclosure) -> float:
     """Return how far from w the optimum can be (see ``judge_rows``); it grows with h up to sqrt(2 gap)."""
     gap, h = max(0.0, nearest(worth.gap)) * UP, found.between / 2 * UP
     return (h + math.sqrt(gap - h * h) if 2 * h * h < gap else math.sqrt(2 * gap)) * UP

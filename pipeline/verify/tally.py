@@ -21,7 +21,7 @@ PLAIN = ("blur", "rounding", "reach")  # and those that do not
 
 
 @dataclass(frozen=True)
-class Values:
+class Worth:
     """What a model is worth. ``outside`` is the first row whose alpha is not in its box, with alpha and C c_i.
 
     ``apart`` is |w_alpha as stored - w_alpha|, ``between`` |w - w_alpha|. What plain float64 is judged by:
@@ -69,7 +69,7 @@ class Margins(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RowPart:
+class Contribution:
     """What some rows contribute."""
 
     pairs: np.ndarray
@@ -94,7 +94,7 @@ def columns(vectors: Sequence[Entries], size: int) -> np.ndarray:
     return full
 
 
-def part_of(models: Models, first: int, norms: np.ndarray, f: Margins, alpha_sum: np.ndarray) -> RowPart:
+def part_of(models: Models, first: int, norms: np.ndarray, f: Margins, alpha_sum: np.ndarray) -> Contribution:
     """Return what the rows from ``first`` on contribute, with their norms, margins and sum of alpha in two parts.
 
     Margins become what they round to, and their second parts bounds of the error.
@@ -107,11 +107,11 @@ def part_of(models: Models, first: int, norms: np.ndarray, f: Margins, alpha_sum
     pairs[HINGE], pairs[ALPHA], plain[0] = hinge[:2], alpha_sum, hinge[2]
     judge_rows.rounding_of_margins(f.lengths, costs, f.high, f.size, plain[1])
     judge_rows.boxes(first, costs, models.c, alpha, norms, plain[2], counts)
-    judge_rows.verdicts(first, costs, norms, f.high, f.low, models.zero, models.upper, screened, furthest)
+    judge_rows.count_verdicts(first, costs, norms, f.high, f.low, models.zero, models.upper, screened, furthest)
     held = np.flatnonzero(costs == 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         doubt = f.plain[held][:, None] * f.size[held]
-    return RowPart(pairs, plain, counts, screened, furthest, (f.high[held], doubt))
+    return Contribution(pairs, plain, counts, screened, furthest, (f.high[held], doubt))
 
 
 class Tally:
@@ -124,7 +124,7 @@ class Tally:
         self.furthest = _nothing_far(models)
         self.margins: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def add(self, part: RowPart) -> None:
+    def add(self, part: Contribution) -> None:
         """Add what some rows contribute."""
         for pair in (HINGE, ALPHA):
             twofold.add_to(*self.pairs[pair], *part.pairs[pair])
@@ -142,7 +142,7 @@ class Tally:
         blur, _, reach = (float(x) for x in self.plain[:, k])
         return TwofoldSums(hinge, alpha, blur, reach, self.models.costs.size + self.parts)
 
-    def values(self, k: int, enclosure: Enclosure | None, apart: float, between: float) -> Values:
+    def values(self, k: int, enclosure: Enclosure | None, apart: float, between: float) -> Worth:
         """Return what a model is worth."""
         models, first = self.models, int(self.counts[2, k])
         _, rounding, reach = (float(x) for x in self.plain[:, k])
@@ -150,7 +150,7 @@ class Tally:
         if first < models.costs.size:
             outside = first, float(models.alpha[first, k]), c * float(models.costs[first])
         f, doubt = (np.concatenate([part[n][:, k] for part in self.margins]) for n in (0, 1))
-        return Values(
+        return Worth(
             enclosure=enclosure,
             apart=apart,
             between=between,

@@ -16,7 +16,7 @@ from pipeline.errors import RunError
 from pipeline.runs.directory import SEARCH
 from pipeline.spec import SCORES, PathSpec
 from pipeline.verify.said import SaidRun, read_said
-from pipeline.verify.scores import SLACK, best_steps, mean_scores, number_of, same_scores, scores_at, sign_of
+from pipeline.verify.scores import SLACK, best_steps, mean_scores, same_scores, scores_at, sign_of, stored_number
 
 FoldScores = dict[float, Any]  # a fold's scores by C
 
@@ -124,7 +124,7 @@ def _errors(folds: Sequence[Sequence[Any]]) -> list[dict[str, float | None]]:
     """Return the standard errors of the means by step."""
     found: list[dict[str, float | None]] = [{} for _ in folds[0]]
     for name in SCORES:
-        columns = [[number_of((item or {}).get(name)) for item in fold] for fold in folds]
+        columns = [[stored_number((item or {}).get(name)) for item in fold] for fold in folds]
         whole = [[value for value in column if value is not None] for column in columns if None not in column]
         for k, step in enumerate(found):
             step[name] = _error([column[k] for column in whole])

@@ -47,7 +47,7 @@ class Validation:
         """Return what is wrong with the scores of which step, given the models of some; takers are shown all scores."""
         size = max(1, BATCH_BYTES // (8 * (6 * self.data.n_rows + 2 * trained.n_rows + 3 * self.data.n_features)))
         found: dict[int, str] = {}
-        costs = costs_of(self.engine, self.data)
+        costs = stored_costs(self.engine, self.data)
         for first in range(0, len(models), size):
             some = list(models)[first : first + size]
             parts = self.margins(run, trained, [models[n] for n in some])
@@ -72,7 +72,7 @@ class Validation:
         return kernel_validation(self.engine, self.data, trained, run.spec, model.places_on(self.data, silent), alpha)
 
 
-def costs_of(engine: Engine, data: Dataset) -> np.ndarray:
+def stored_costs(engine: Engine, data: Dataset) -> np.ndarray:
     """Return the costs of all rows, as they are stored."""
     return np.concatenate(list(engine.stream(_shard_costs, data.shards)))
 

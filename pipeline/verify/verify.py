@@ -40,7 +40,7 @@ from pipeline.verify.spacing import spacing_problem, wrong_c, wrong_c_ref
 from pipeline.verify.start import TrueStart
 from pipeline.verify.step import Claim, is_number
 from pipeline.verify.stored_model import Model, read_model
-from pipeline.verify.tally import Values
+from pipeline.verify.tally import Worth
 from pipeline.verify.trained_rows import TrainedRows, trained_rows
 from pipeline.verify.tuned import check_curve, check_patience, searched
 from pipeline.verify.validation import Validation
@@ -216,7 +216,7 @@ class _Verifier:
             found.append(Finding(name, n, c, *_bounds(worth[n]), problem))
         return found
 
-    def _problems(self, step: SaidStep, model: Model, found: Values, rows: TrainedRows) -> Iterator[str]:
+    def _problems(self, step: SaidStep, model: Model, found: Worth, rows: TrainedRows) -> Iterator[str]:
         """Yield what is wrong with a step; its own numbers first, then its place in the run, then its seal."""
         run, spec, n = self.run, self.run.spec, step.step
         before = _c_of(run.steps[n - 1]) if n else 0.0
@@ -236,7 +236,7 @@ class _Verifier:
             yield "its model file is not the one that was written"
 
 
-def _bounds(found: Values) -> tuple[float | None, float | None, float | None]:
+def _bounds(found: Worth) -> tuple[float | None, float | None, float | None]:
     if found.enclosure is None:
         return None, None, None
     bounds = rounded_up(found.enclosure.primal.upper), rounded_down(found.enclosure.dual.lower)

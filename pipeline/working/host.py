@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from pipeline.working.held import HeldRows
-from pipeline.working.solve import Found, Task, solve_held
+from pipeline.working.solve import SolvedRows, Task, solve_held
 
 
 class RowHost(Protocol):
@@ -32,7 +32,7 @@ class RowHost(Protocol):
         """Add sum a_i z_i over the rows held to ``out``."""
         ...
 
-    def solve(self, task: Task) -> Found:
+    def solve(self, task: Task) -> SolvedRows:
         """Solve over the rows held."""
         ...
 
@@ -40,7 +40,7 @@ class RowHost(Protocol):
 class LocalHost(HeldRows):
     """Holds and solves in this process."""
 
-    def solve(self, task: Task) -> Found:
+    def solve(self, task: Task) -> SolvedRows:
         """Solve over the rows held."""
         found = solve_held(self, task)
         return replace(found, moved=float(self.norms @ task.start) + 2 * float(self.norms @ found.alpha))

@@ -19,7 +19,7 @@ from pipeline.data.shards.rows import Rows
 from pipeline.engine.engine import Engine
 from pipeline.working.host import LocalHost
 from pipeline.working.numbers import PackedNumbers
-from pipeline.working.solve import Found, Task
+from pipeline.working.solve import SolvedRows, Task
 
 if TYPE_CHECKING:
     from pipeline.engine.pinned import Here, Pinned
@@ -49,7 +49,7 @@ class RemoteHost:
         """Add sum a_i z_i over the rows held to ``out``."""
         out[:] = self._ask(_added, out, coefficients)
 
-    def solve(self, task: Task) -> Found:
+    def solve(self, task: Task) -> SolvedRows:
         """Solve over the rows held."""
         return self._ask(LocalHost.solve, task)
 

@@ -47,7 +47,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Found:
+class SolvedRows:
     """alpha of the rows held, the new w_alpha, w where that is another vector, and a block's gap before.
 
     ``moved`` is what rounding of w_alpha is measured by: sum alpha_i |z_i| as it was, and twice as it is, since
@@ -62,17 +62,17 @@ class Found:
     moved: float = math.nan
 
 
-def solve_held(held: HeldRows, task: Task) -> Found:
+def solve_held(held: HeldRows, task: Task) -> SolvedRows:
     """Solve over the rows held. They and the task settle every bit of what is found."""
     problem = _problem(held, task)
     if task.a_block:
         return _few_sweeps(problem, task)
     found = _solve(held.bytes, problem, _begin(held, task), task)
     if found.at_w_alpha:
-        return Found(found.alpha, found.w, None, found.solver)
+        return SolvedRows(found.alpha, found.w, None, found.solver)
     w_alpha = problem.combine(found.alpha)
     good_enough = problem.gap(w_alpha, found.alpha) <= max(task.target, found.gap)
-    return Found(found.alpha, w_alpha, None if good_enough else found.w, found.solver)
+    return SolvedRows(found.alpha, w_alpha, None if good_enough else found.w, found.solver)
 
 
 def _problem(held: HeldRows, task: Task) -> ReducedProblem:
@@ -102,11 +102,11 @@ def _solve(held_bytes: int, problem: ReducedProblem, begin: np.ndarray, task: Ta
     return solver.run(problem, begin, task.target, how.shrink)
 
 
-def _few_sweeps(problem: ReducedProblem, task: Task) -> Found:
+def _few_sweeps(problem: ReducedProblem, task: Task) -> SolvedRows:
     """Improve one block a little."""
     run = Descent(problem, task.start.copy(), shrink=True, seed=0)
     before = run.exact_gap()
     if before > 0.0:
         run.advance(0.1 * task.target, math.inf, SWEEPS_A_BLOCK)
     run.exact_gap()
-    return Found(run.alpha, run.w, None, "dcd", before)
+    return SolvedRows(run.alpha, run.w, None, "dcd", before)

@@ -67,7 +67,7 @@ class RowState:
         """Cut the rows into parts that fit into the cache's neighbourhood, block of shards by block."""
         first = 0
         for end in self.ends:
-            yield from cut(first, end)
+            yield from cut_rows(first, end)
             first = end
 
     def each(self, function: Callable[..., R], *arguments: Any) -> list[R]:
@@ -136,7 +136,7 @@ class RowState:
             near.append((here.start, some))
             if here.stop == end:
                 joined = Near.joined(near)
-                found += [then(part, joined.within(part.start, part.stop), *arguments) for part in cut(first, end)]
+                found += [then(part, joined.within(part.start, part.stop), *arguments) for part in cut_rows(first, end)]
                 first, end, near = end, next(ends, end), []
         return found
 
@@ -201,7 +201,7 @@ def frozen(column: ByRow) -> ByRow:
     return column
 
 
-def cut(first: int, end: int) -> Iterator[slice]:
+def cut_rows(first: int, end: int) -> Iterator[slice]:
     """Cut rows into parts."""
     for start in range(first, end, CHUNK):
         yield slice(start, min(end, start + CHUNK))

@@ -36,7 +36,7 @@ from pipeline.working.state import (
     ByRow,
     RowState,
     blocks_of,
-    cut,
+    cut_rows,
     ends_of,
     facts_of,
     settle_weights,
@@ -114,7 +114,7 @@ class RowBlock:
 
     def parts(self) -> Iterator[RowPart]:
         """Cut the rows as they are cut everywhere."""
-        for each in cut(self.first_row, self.first_row + self.n_rows):
+        for each in cut_rows(self.first_row, self.first_row + self.n_rows):
             yield RowPart(self, each.start, each.stop)
 
     def by_shard(self) -> Iterator[tuple[Shard, RowPart]]:

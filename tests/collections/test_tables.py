@@ -16,7 +16,7 @@ from pipeline.collections.surveys import merged_surveys
 from pipeline.data.dataset import open_shards
 from pipeline.data.ingest.ingest import ingest, reading_spec
 from pipeline.data.tables.learn import Survey
-from pipeline.data.tables.survey import TEXT, Wish, look
+from pipeline.data.tables.survey import TEXT, Question, look
 from pipeline.errors import DataError, SieveError
 from tests.collections.worlds import frame, rows
 
@@ -132,22 +132,22 @@ def test_a_bad_cell_is_named(table):
 
 def test_surveys_that_are_merged_are_those_of_all_rows():
     """What was forgotten, what occurred twice and what is long is known after a merge, too."""
-    wish = {"a": Wish(("a",), TEXT, numbers=True, dates=True, values=True)}
+    question = {"a": Question(("a",), TEXT, numbers=True, dates=True, values=True)}
     parts = [["x", None, "y"], ["y"], [], ["z" * 300, "2013-01-01"]]
 
     def survey(batches):
-        found = Survey(wish)
+        found = Survey(question)
         for each in batches:
-            found.add(look(pa.table({"a": pa.array(each, pa.string())}), wish, None))
+            found.add(look(pa.table({"a": pa.array(each, pa.string())}), question, None))
         return found.found
 
     whole = survey(parts)
-    merged = merged_surveys((None, wish), [survey([part]) for part in parts])
+    merged = merged_surveys((None, question), [survey([part]) for part in parts])
     assert merged == whole
     assert (merged["a"].values.twice, merged["a"].values.long, merged["a"].values.all) == (True, True, True)
     half = survey([["x"]])
     half["a"].values.forget()
-    assert not merged_surveys((None, wish), [survey([["y"]]), half])["a"].values.all
+    assert not merged_surveys((None, question), [survey([["y"]]), half])["a"].values.all
 
 
 def test_numbers_alone_are_features_as_they_are_unless_asked_otherwise():

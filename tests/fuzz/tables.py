@@ -21,7 +21,7 @@ from pipeline.data.ingest.ingest import ingest, reading_spec
 from pipeline.data.reading.choose import open_source
 from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.plan import Categorical, Dates, Numeric, TablePlan, Text, read_plan
-from pipeline.data.tables.report import as_yaml, shown
+from pipeline.data.tables.report import as_yaml, report_lines
 from pipeline.data.tables.stored import from_json, to_json
 from pipeline.engine.engine import Engine
 from pipeline.errors import SieveError
@@ -120,7 +120,7 @@ class Tables(Target):
         encoding, data = manifest.encoding, open_shards(folder / "shards")
         if encoding is None or data.encoding != encoding or from_json(to_json(encoding)) != encoding:
             raise WrongError("what was learnt is not what is stored")
-        shown(encoding)
+        report_lines(encoding)
         as_yaml(encoding, manifest.bias)
         loaded = [shard.load() for shard in data.shards]
         _compare(encoding, [(rows.indptr, rows.indices, rows.values) for rows in loaded], slow, bool(manifest.bias))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
-from pipeline.solve.gram.auto import solve_auto
+from pipeline.solve.gram.auto import solve_gram_auto
 from pipeline.solve.gram.libsvm import solve_libsvm
 from pipeline.solve.gram.problem import GramProblem
 from tests.bench import svc
@@ -60,7 +60,7 @@ def test_a_path_that_is_out_of_time_has_the_steps_that_it_made(rows, tmp_path):
 
 def test_the_reduced_problem_has_the_optimum_of_the_whole(rows):
     whole = GramProblem(rows.gram(1 / 30), np.full(rows.n, 5.0), np.zeros(rows.n))
-    f = whole.margins(solve_auto(whole, None, 1e-6).alpha)
+    f = whole.margins(solve_gram_auto(whole, None, 1e-6).alpha)
     verdicts = np.select([f > 1.05, f < 0.95], [ZERO, UPPER], KEEP)
     kept, upper = (np.flatnonzero(verdicts == verdict) for verdict in (KEEP, UPPER))
     assert 0 < kept.size < upper.size + kept.size < rows.n

@@ -17,7 +17,7 @@ import pipeline
 from pipeline.data.dataset import open_shards
 from pipeline.maths.verdicts import UPPER, ZERO
 from pipeline.runs.directory import StepView
-from pipeline.solve.gram.auto import solve_auto
+from pipeline.solve.gram.auto import solve_gram_auto
 from pipeline.solve.gram.libsvm import solve_libsvm
 from pipeline.solve.gram.problem import GramProblem
 from tests.bench.kernel_sets import SETS, KernelSet, open_set, write_rows
@@ -82,7 +82,7 @@ class Dense:
 
     def truth(self, c: float, alpha: np.ndarray, primal: float) -> Truth:
         """Solve from an alpha to a gap of a millionth of what is asked of the path."""
-        found = solve_auto(self.at(c), alpha, 1e-6 * TOL * primal)
+        found = solve_gram_auto(self.at(c), alpha, 1e-6 * TOL * primal)
         assert np.all((found.alpha >= 0.0) & (found.alpha <= c))
         high, low, f, off = self.values(c, found.alpha)
         assert high - low <= 1e-3 * TOL * primal

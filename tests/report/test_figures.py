@@ -14,7 +14,7 @@ from pipeline.errors import RunError
 from pipeline.maths.histogram import score_histogram
 from pipeline.maths.score import auc
 from pipeline.path.fit import fit_path
-from pipeline.report.held_out import bars, confusion_of, curves, groups
+from pipeline.report.held_out import bars, confusion_counts, curves, groups
 from pipeline.report.report import FIGURES, write_figure
 from pipeline.runs.classes import ClassesRun
 from tests.formats import Table
@@ -120,7 +120,7 @@ def test_the_confusion_is_exact(scored):
     score, y = scored
     said = np.where(score > 0, 1, -1)
     exact = [[np.count_nonzero((y == a) & (said == b)) for b in (-1, 1)] for a in (-1, 1)]
-    assert confusion_of(score_histogram(score, y)).tolist() == exact
+    assert confusion_counts(score_histogram(score, y)).tolist() == exact
 
 
 def test_groups_and_bars_keep_all_rows(scored):

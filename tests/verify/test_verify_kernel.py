@@ -24,7 +24,7 @@ from pipeline.spec import PathSpec
 from pipeline.verify import kernel_rows, recompute_kernel
 from pipeline.verify.rbf import rbf_values, row_squares, share_of
 from pipeline.verify.stored_model import Model
-from pipeline.verify.tally import Values
+from pipeline.verify.tally import Worth
 from pipeline.verify.trained_rows import TrainedRows
 from tests.kernel_runs import DenseKernel, stored_run
 from tests.kernel_worlds import DIGITS, KernelWorld
@@ -71,7 +71,7 @@ def test_a_share_is_small_on_plain_rows_and_infinite_where_nothing_is_known():
     assert np.isinf(share_of(1.0, 100, np.array([1e16]), 1e16)[0])
 
 
-def worth(data: Dataset, gamma: float, costs: np.ndarray, alpha: np.ndarray, c: float) -> Values:
+def worth(data: Dataset, gamma: float, costs: np.ndarray, alpha: np.ndarray, c: float) -> Worth:
     """What ``verify`` makes of an alpha."""
     bits = np.zeros(-(-alpha.size // 8), np.uint8)
     used = np.flatnonzero(alpha)

@@ -43,11 +43,11 @@ def encoded(sources: list[Source], spec: IngestSpec, listen: Listener) -> tuple[
         problem = "its features have no names, and the columns of the tables beside it become other features"
         raise DataError(f"{problem}; ingest them apart, or pass --columns none", path=others[0].path)
     from pipeline.data.tables.learn import learn  # noqa: PLC0415 - Arrow's compute, which only tables need
-    from pipeline.data.tables.report import shown  # noqa: PLC0415 - as above
+    from pipeline.data.tables.report import report_lines  # noqa: PLC0415 - as above
 
     encoding = learn(learning, plan, spec.workers or available_cores(), listen)
     _refuse_width(spec, encoding, learning)
-    for line in shown(encoding):
+    for line in report_lines(encoding):
         listen(Note(line))
     options = replace(spec.options, table=None, encoding=encoding)
     return [table.again(options) for table in learning], replace(spec, reading=options, bias=plan.bias)

@@ -32,7 +32,7 @@ from pipeline.data.tables.plan import (
     Text,
     Treatment,
 )
-from pipeline.data.tables.survey import BOOLEAN, DATE, EMPTY, NUMBER, OTHER, TEXT, UNTYPED, ColumnFound, Wish
+from pipeline.data.tables.survey import BOOLEAN, DATE, EMPTY, NUMBER, OTHER, TEXT, UNTYPED, ColumnFound, Question
 from pipeline.data.tables.tally import LONGEST_VALUE
 from pipeline.data.tables.words import Words
 from pipeline.errors import DataError
@@ -45,32 +45,32 @@ _CALLED_ID = re.compile(r"(?:^|[^a-z])(?:id|uuid|guid|key|rowid|index)$", re.IGN
 Columns = tuple[str, ...]  # one, or several that count together
 
 
-def wishes(plan: TablePlan, kinds: Mapping[str, str]) -> dict[Columns, Wish]:
+def questions(plan: TablePlan, kinds: Mapping[str, str]) -> dict[Columns, Question]:
     """Return what has to be found out of every column, and of those that count together."""
     asked = dict(plan.treatments)
-    found: dict[Columns, Wish] = {}
+    found: dict[Columns, Question] = {}
     for name, kind in kinds.items():
         if name in plan.drop or name in plan.ids or (plan.others != AUTO and name not in asked):
             continue
-        found[(name,)] = _wish(name, kind, asked.get(name))
+        found[(name,)] = _question(name, kind, asked.get(name))
     for names in plan.crosses:
-        found[names] = Wish(names, TEXT, values=True)
+        found[names] = Question(names, TEXT, values=True)
     return found
 
 
-def _wish(name: str, kind: str, asked: Treatment | None) -> Wish:
+def _question(name: str, kind: str, asked: Treatment | None) -> Question:
     if isinstance(asked, Numeric):
-        return Wish((name,), kind, numbers=True)
+        return Question((name,), kind, numbers=True)
     if isinstance(asked, Categorical):
-        return Wish((name,), kind, values=True)
+        return Question((name,), kind, values=True)
     if isinstance(asked, Dates):
-        return Wish((name,), kind, dates=True)
+        return Question((name,), kind, dates=True)
     if isinstance(asked, Text):
-        return Wish((name,), kind, words=asked.ngrams)
+        return Question((name,), kind, words=asked.ngrams)
     if kind in (EMPTY, OTHER):
-        return Wish((name,), kind)
+        return Question((name,), kind)
     untyped = kind == UNTYPED
-    return Wish(
+    return Question(
         (name,),
         kind,
         numbers=kind == NUMBER or untyped,

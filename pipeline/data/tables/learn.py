@@ -13,10 +13,10 @@ import pyarrow as pa
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.block import Origin
 from pipeline.data.reading.layout import Layout, listed
-from pipeline.data.tables.decide import Columns, decide, wishes
+from pipeline.data.tables.decide import Columns, decide, questions
 from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.plan import TablePlan
-from pipeline.data.tables.survey import EMPTY, UNTYPED, BatchFound, ColumnFound, Wish, kind_of, look
+from pipeline.data.tables.survey import EMPTY, UNTYPED, BatchFound, ColumnFound, Question, kind_of_column, look
 from pipeline.data.tables.tally import MOST_TOGETHER
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Progress
@@ -49,8 +49,8 @@ class Table(Protocol):
 
 def learn(tables: Sequence[Table], plan: TablePlan, workers: int, listen: Listener) -> Encoding:
     """Read tables once and return what is to be done with their columns."""
-    plan, kinds = settled(tables, plan)
-    survey = Survey(wishes(plan, kinds))
+    plan, kinds = settled_plan(tables, plan)
+    survey = Survey(questions(plan, kinds))
     total = sum(table.size for table in tables)
     with ThreadPoolExecutor(workers, "svmsieve-survey") as pool:
         done, rows = 0, 0
@@ -69,19 +69,21 @@ def learn(tables: Sequence[Table], plan: TablePlan, workers: int, listen: Listen
 class Survey:
     """What is known of every column so far."""
 
-    wishes: dict[Columns, Wish]
+    questions: dict[Columns, Question]
 
     def __post_init__(self) -> None:
-        self.found = {names: ColumnFound.nothing(wish, len(self.wishes)) for names, wish in self.wishes.items()}
+        self.found = {
+            names: ColumnFound.nothing(question, len(self.questions)) for names, question in self.questions.items()
+        }
 
     def tasks(self, table: Table) -> Iterator[Callable[[], tuple[dict[Columns, BatchFound], int, int]]]:
         """Yield callables that each look at a batch, for what is not settled yet."""
         for batch, origin, share in table.batches():
             yield partial(_looked, batch, self._open(), origin, share)
 
-    def _open(self) -> dict[Columns, Wish]:
+    def _open(self) -> dict[Columns, Question]:
         """Return what is still to be found out: nobody looks for dates where there was something else."""
-        return {names: replace(wish, dates=self.found[names].dates) for names, wish in self.wishes.items()}
+        return {names: replace(question, dates=self.found[names].dates) for names, question in self.questions.items()}
 
     def add(self, batch: dict[Columns, BatchFound]) -> None:
         """Take in what the next batch says; where there are too many values, the column with most forgets some."""
@@ -102,12 +104,12 @@ class Survey:
 
 
 def _looked(
-    batch: pa.RecordBatch | pa.Table, wanted: dict[Columns, Wish], origin: Origin, share: int
+    batch: pa.RecordBatch | pa.Table, wanted: dict[Columns, Question], origin: Origin, share: int
 ) -> tuple[dict[Columns, BatchFound], int, int]:
     return look(batch, wanted, origin), batch.num_rows, share
 
 
-def settled(tables: Sequence[Table], plan: TablePlan) -> tuple[TablePlan, dict[str, str]]:
+def settled_plan(tables: Sequence[Table], plan: TablePlan) -> tuple[TablePlan, dict[str, str]]:
     """Return the plan with label, weight and group as the layout has them, and what kind each other column is."""
     layout = tables[0].layout
     assert layout.raw is not None
@@ -121,7 +123,7 @@ def settled(tables: Sequence[Table], plan: TablePlan) -> tuple[TablePlan, dict[s
                 f"column '{differing[0]}' is not in all files; every file must have the same columns", path=table.path
             )
         for name in layout.raw:
-            kind = kind_of(table.types[name], name in table.untyped)
+            kind = kind_of_column(table.types[name], name in table.untyped)
             before = kinds.setdefault(name, kind)
             if EMPTY in (before, kind):
                 kinds[name] = before if kind == EMPTY else kind

@@ -28,7 +28,7 @@ def report(encoding: Encoding) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def shown(encoding: Encoding) -> list[str]:
+def report_lines(encoding: Encoding) -> list[str]:
     """Return the report as lines that fit a terminal, and how to have it otherwise."""
     rows = [("column", "what becomes of it", "features"), *report(encoding)]
     widths = [min(WIDTHS[k], max(len(row[k]) for row in rows)) for k in range(3)]

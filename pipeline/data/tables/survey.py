@@ -29,7 +29,7 @@ NUMBER, TEXT, DATE, BOOLEAN, UNTYPED, EMPTY, OTHER = KINDS = (
 )
 
 
-def kind_of(kind: pa.DataType, untyped: bool = False) -> str:
+def kind_of_column(kind: pa.DataType, untyped: bool = False) -> str:
     """Return what a column of an Arrow type holds; ``untyped`` columns are text that may be anything."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = ((is_numeric, NUMBER), (is_text, TEXT), (is_moment, DATE), (pa.types.is_boolean, BOOLEAN))
@@ -41,7 +41,7 @@ def kind_of(kind: pa.DataType, untyped: bool = False) -> str:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Question:
     """What is to be found out of a column (or of several that count together)."""
 
     columns: tuple[str, ...]
@@ -71,13 +71,13 @@ class ColumnFound:
     words: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def nothing(cls, wish: Wish, columns: int = 1) -> ColumnFound:
+    def nothing(cls, question: Question, columns: int = 1) -> ColumnFound:
         """Return what is known before the first row, of one of so many columns."""
         return cls(
-            tally=Numbers(max(1, min(BLOCK_NUMBERS, BLOCKS_CELLS // columns))) if wish.numbers else None,
-            comma="" if wish.numbers and wish.kind == UNTYPED else None,
-            dates=wish.dates,
-            values=Values() if wish.values else None,
+            tally=Numbers(max(1, min(BLOCK_NUMBERS, BLOCKS_CELLS // columns))) if question.numbers else None,
+            comma="" if question.numbers and question.kind == UNTYPED else None,
+            dates=question.dates,
+            values=Values() if question.values else None,
         )
 
     @property
@@ -133,10 +133,10 @@ class BatchFound:
     words: Mapping[str, int] = field(default_factory=dict)
 
 
-def look(batch: pa.RecordBatch | pa.Table, wishes: Mapping[K, Wish], origin: Origin) -> dict[K, BatchFound]:
+def look(batch: pa.RecordBatch | pa.Table, questions: Mapping[K, Question], origin: Origin) -> dict[K, BatchFound]:
     """Look at the columns of a batch."""
     try:
-        return {names: _look(batch, wish, origin) for names, wish in wishes.items()}
+        return {names: _look(batch, question, origin) for names, question in questions.items()}
     except pa.ArrowException as error:
         raise unreadable(error, origin) from error
 
@@ -147,38 +147,38 @@ def unreadable(error: Exception, origin: Origin) -> DataError:
     return DataError(f"a column cannot be read ({said}); write the file again, or name it under drop", path=origin.path)
 
 
-def _look(batch: pa.RecordBatch | pa.Table, wish: Wish, origin: Origin) -> BatchFound:
-    if len(wish.columns) > 1:
-        cells = crossed([coded(batch.column(name)) for name in wish.columns])
+def _look(batch: pa.RecordBatch | pa.Table, question: Question, origin: Origin) -> BatchFound:
+    if len(question.columns) > 1:
+        cells = crossed([coded(batch.column(name)) for name in question.columns])
         return BatchFound(batch.num_rows, 0, cells=cells)
-    column, name = batch.column(wish.columns[0]), wish.columns[0]
+    column, name = batch.column(question.columns[0]), question.columns[0]
     found = BatchFound(batch.num_rows, column.null_count)
-    if wish.numbers:
-        found = _numbers(found, column, wish, origin)
-    if wish.dates and (found.numbers is None or not found.numbers.size):
+    if question.numbers:
+        found = _numbers(found, column, question, origin)
+    if question.dates and (found.numbers is None or not found.numbers.size):
         when, wrong = moments(column)
         known = when[~np.isnat(when)]
         times = bool((known.astype("M8[D]") != known).any())
         if wrong is None:
             found = replace(found, missing=when.size - known.size, dates=True, times=times)
-    if not wish.values:
-        return found if wish.words is None else replace(found, words=_words(batch, name, wish.words, origin))
+    if not question.values:
+        return found if question.words is None else replace(found, words=_words(batch, name, question.words, origin))
     cells = coded(column)
-    long = wish.kind in (TEXT, UNTYPED) and cells.longest > LONGEST_VALUE
+    long = question.kind in (TEXT, UNTYPED) and cells.longest > LONGEST_VALUE
     words = _words(batch, name, (1, 1), origin) if long else {}
     gaps = int(np.count_nonzero(cells.codes < 0))
     return replace(found, missing=gaps, cells=cells, words=words)
 
 
-def _numbers(found: BatchFound, column: pa.Array | pa.ChunkedArray, wish: Wish, origin: Origin) -> BatchFound:
+def _numbers(found: BatchFound, column: pa.Array | pa.ChunkedArray, question: Question, origin: Origin) -> BatchFound:
     """Add what the numbers are, if the cells are any."""
     x, wrong = numbers(column)
     if wrong is not None:
-        return replace(found, comma=comma(column) if wish.kind == UNTYPED else None)
+        return replace(found, comma=comma(column) if question.kind == UNTYPED else None)
     infinite = np.flatnonzero(np.isinf(x))
     error = None
     if infinite.size:
-        problem = f"column '{wish.columns[0]}' is infinite here; correct it or leave it empty"
+        problem = f"column '{question.columns[0]}' is infinite here; correct it or leave it empty"
         error = origin.error(int(infinite[0]), problem)
     known = x[np.isfinite(x)]
     missing = x.size - known.size - infinite.size

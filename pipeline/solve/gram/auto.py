@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.solve.gram.contract import GramSolver
-from pipeline.solve.gram.newton import solve_newton
+from pipeline.solve.gram.newton import solve_gram_newton
 from pipeline.solve.gram.problem import GramProblem, GramSolution
 from pipeline.solve.gram.projected import Rounds
 from pipeline.solve.gram.system import system_bytes
@@ -26,7 +26,7 @@ from pipeline.solve.gram.system import system_bytes
 SHARE_INSIDE, SHORTEST, ROUNDS = 0.6, 0.05, 15
 
 
-def solve_auto(problem: GramProblem, start: np.ndarray | None = None, target_gap: float = 0.0) -> GramSolution:
+def solve_gram_auto(problem: GramProblem, start: np.ndarray | None = None, target_gap: float = 0.0) -> GramSolution:
     """Solve to an absolute gap from any start alpha."""
     first = Rounds(problem, problem.feasible(start))
     rows = first.movable
@@ -34,11 +34,11 @@ def solve_auto(problem: GramProblem, start: np.ndarray | None = None, target_gap
     is_promising = inside >= SHARE_INSIDE * rows.size
     if first.solve(target_gap, ROUNDS if is_promising else 0, SHORTEST) == "converged":
         return GramSolution(first.alpha, first.gap, "converged", first.rounds, "projected")
-    second = solve_newton(problem, first.best, target_gap)
+    second = solve_gram_newton(problem, first.best, target_gap)
     return replace(second, iterations=first.rounds + second.iterations)
 
 
-class Auto(GramSolver):
+class GramAuto(GramSolver):
     """projected where that is promising, newton elsewhere and where it was not."""
 
     name = "auto"
@@ -49,7 +49,7 @@ class Auto(GramSolver):
 
     def run(self, problem: GramProblem, start: np.ndarray | None, target_gap: float) -> GramSolution:
         """Solve."""
-        return solve_auto(problem, start, target_gap)
+        return solve_gram_auto(problem, start, target_gap)
 
 
-SOLVER = Auto()
+SOLVER = GramAuto()

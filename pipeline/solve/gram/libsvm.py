@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.solve.gram.auto import solve_auto
+from pipeline.solve.gram.auto import solve_gram_auto
 from pipeline.solve.gram.contract import GramSolver
 from pipeline.solve.gram.problem import GramProblem, GramSolution
 from pipeline.solve.gram.system import system_bytes
@@ -99,7 +99,7 @@ class Libsvm(GramSolver):
             return first
         own = problem.feasible(start)
         worse = not first.gap <= problem.gap(own, problem.margins(own))
-        second = solve_auto(problem, own if worse else first.alpha, target_gap)
+        second = solve_gram_auto(problem, own if worse else first.alpha, target_gap)
         return replace(second, iterations=first.iterations + second.iterations)
 
 

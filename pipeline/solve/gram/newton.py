@@ -22,7 +22,7 @@ import numpy as np
 from pipeline.solve.gram.contract import GramSolver
 from pipeline.solve.gram.kernels import add_columns
 from pipeline.solve.gram.problem import GramProblem, GramSolution
-from pipeline.solve.gram.system import Systems, mean_diagonal, system_bytes
+from pipeline.solve.gram.system import GramSystems, mean_diagonal, system_bytes
 from pipeline.solve.newton_kernel import line_search, proximal_alpha
 
 # Plain choices; a worse one costs steps, never the answer:
@@ -34,7 +34,7 @@ IDLE, MOST_IDLE = 0.9, 10  # an outer step that leaves so much of the gap, and s
 ENOUGH, LEAST_ENOUGH = 0.1, 1e-14  # of the proximal term's root, of |w|: the inner loop ends there
 
 
-def solve_newton(problem: GramProblem, start: np.ndarray | None = None, target_gap: float = 0.0) -> GramSolution:
+def solve_gram_newton(problem: GramProblem, start: np.ndarray | None = None, target_gap: float = 0.0) -> GramSolution:
     """Solve to an absolute gap from any start alpha."""
     with np.errstate(over="ignore", invalid="ignore"):
         return _Newton(problem, problem.feasible(start), target_gap).solve()
@@ -49,7 +49,7 @@ class _Newton:
 
     def __init__(self, problem: GramProblem, alpha: np.ndarray, target: float) -> None:
         self.problem, self.square, self.target = problem, problem.square, target
-        self.systems, mean = Systems(self.square, alpha.size), mean_diagonal(problem.q)
+        self.systems, mean = GramSystems(self.square, alpha.size), mean_diagonal(problem.q)
         self.most_sigma = MOST_CURVATURE / mean
         first = min(max(FIRST_CURVATURE / mean, float(alpha.max(initial=0.0))), self.most_sigma)
         self.sigma = np.full(alpha.size, first)
@@ -153,7 +153,7 @@ class _Newton:
         return square <= max(ENOUGH**2 * proximal, LEAST_ENOUGH**2 * (1.0 + length))
 
 
-class Newton(GramSolver):
+class GramNewton(GramSolver):
     """newton alone."""
 
     name = "newton"
@@ -164,7 +164,7 @@ class Newton(GramSolver):
 
     def run(self, problem: GramProblem, start: np.ndarray | None, target_gap: float) -> GramSolution:
         """Solve."""
-        return solve_newton(problem, start, target_gap)
+        return solve_gram_newton(problem, start, target_gap)
 
 
-SOLVER = Newton()
+SOLVER = GramNewton()

@@ -20,7 +20,7 @@ import numpy as np
 from pipeline.solve.gram.contract import GramSolver
 from pipeline.solve.gram.kernels import add_columns, clipped_search, movable
 from pipeline.solve.gram.problem import GramProblem, GramSolution
-from pipeline.solve.gram.system import Systems, mean_diagonal, system_bytes
+from pipeline.solve.gram.system import GramSystems, mean_diagonal, system_bytes
 
 # Plain choices; a worse one costs rounds, never the answer:
 RIDGE = 1e-9  # of the mean diagonal
@@ -43,7 +43,7 @@ class Rounds:
 
     def __init__(self, problem: GramProblem, alpha: np.ndarray) -> None:
         self.problem, self.square = problem, problem.square
-        self.systems, self.ridge = Systems(self.square, alpha.size), RIDGE * mean_diagonal(problem.q)
+        self.systems, self.ridge = GramSystems(self.square, alpha.size), RIDGE * mean_diagonal(problem.q)
         self.listed = np.empty(alpha.size + 1, dtype=np.int64)
         self.rounds, self.least = 0, np.inf
         self.alpha = self.best = alpha

@@ -36,7 +36,7 @@ def system_bytes(n: int) -> int:
 Enough = Callable[[np.ndarray], bool]
 
 
-class Systems:
+class GramSystems:
     """The systems of one solve: once conjugate gradients were given up, the others go without them."""
 
     def __init__(self, square: Square, n: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
-from pipeline.solve.gram.auto import solve_auto
+from pipeline.solve.gram.auto import solve_gram_auto
 from pipeline.solve.gram.problem import GramProblem
 from tests.bench.paper.sets import PaperSet
 from tests.bench.references import optimum
@@ -83,10 +83,10 @@ class Exact:
             alpha = np.minimum(alpha, u)
         else:
             whole = GramProblem(self.q, u, np.zeros(u.size))
-            found = solve_auto(whole, self._last, GAP * float(u.sum()) / 10)
+            found = solve_gram_auto(whole, self._last, GAP * float(u.sum()) / 10)
             f = whole.margins(found.alpha)
             dual = float(found.alpha.sum() - found.alpha @ f / 2)
-            found = solve_auto(whole, found.alpha, GAP * dual)
+            found = solve_gram_auto(whole, found.alpha, GAP * dual)
             alpha = self._last = np.minimum(found.alpha, u)
             w = problem.combination(self.rows.z, alpha)
         pair = refer(self.rows, c, w, alpha, w_alpha=w)

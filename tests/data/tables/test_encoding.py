@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.plan import Categorical, Dates, Numeric, TablePlan, Text
 from pipeline.data.tables.stored import from_json, to_json
+from pipeline.errors import DataError
 from tests.data.tables.frames import Frame, learnt, rows_of
 from tests.data.tables.slow import features
 
@@ -95,7 +96,11 @@ def test_rows_are_what_the_slow_reader_says(drawn, data):
     assert from_json(table) == encoding
     for rows in (known, new):
         plain = rows.to_pylist()
-        found = rows_of(encoding, rows)
+        try:
+            found = rows_of(encoding, rows)
+        except DataError as error:  # all texts of a column were dates, and one of the new rows says something else
+            assert rows is new and "which is no date" in str(error)
+            return
         for row, cells in zip(found, plain, strict=True):
             assert row == pytest.approx(features(table, cells), rel=1e-6, abs=1e-300)
             exact = {k: v for k, v in features(table, cells).items() if not isinstance(k, tuple)}

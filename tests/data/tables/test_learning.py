@@ -19,7 +19,7 @@ from pipeline.data.tables import survey, tally
 from pipeline.data.tables.decide import decide
 from pipeline.data.tables.features import Category, Date, Hashed, Number
 from pipeline.data.tables.plan import Categorical, Dates, Numeric, TablePlan, Text
-from pipeline.data.tables.survey import Wish, look
+from pipeline.data.tables.survey import Question, look
 from pipeline.data.tables.words import Words
 from pipeline.errors import DataError
 from tests.data.tables.frames import ORIGIN, dense, frame, learnt
@@ -115,7 +115,10 @@ def test_parts_that_are_merged_learn_the_same_bits(parts):
     rng = np.random.default_rng(2)
     half = rng.random(500) * 0.3
     table = frame({"x": rng.permutation(np.concatenate([half, -half])), "c": ["1,5", "inf"] * 500}).table
-    wanted = {("x",): Wish(("x",), "number", numbers=True), ("c",): Wish(("c",), "untyped", numbers=True, values=True)}
+    wanted = {
+        ("x",): Question(("x",), "number", numbers=True),
+        ("c",): Question(("c",), "untyped", numbers=True, values=True),
+    }
     whole = learning.Survey(wanted)
     whole.add(look(table, wanted, ORIGIN))
     merged = learning.Survey(wanted)

@@ -9,7 +9,7 @@ from pipeline.data.shards.manifest import read_manifest
 from pipeline.data.tables.asked import with_columns
 from pipeline.data.tables.features import Category, Date, Hashed, Number
 from pipeline.data.tables.plan import Categorical, Dates, Numeric, TablePlan, Text, read_plan
-from pipeline.data.tables.report import as_yaml, report, shown
+from pipeline.data.tables.report import as_yaml, report, report_lines
 from pipeline.data.tables.stored import to_json
 from pipeline.data.tables.words import Words
 from pipeline.errors import DataError, SpecError
@@ -239,7 +239,7 @@ def test_the_report_has_every_column(tmp_path):
     made = ingest([str(write(tmp_path / "t.csv", table(40)))], tmp_path / "out", reading_spec())
     lines = report(made.encoding)
     assert {line[0] for line in lines} == {*table(1)[0]}
-    said = "\n".join(shown(made.encoding))
+    said = "\n".join(report_lines(made.encoding))
     for part in ("standardised; gaps: mean, and a feature", "one-hot: 2 values", "an id: different in every row"):
         assert part in said
     assert f"{made.encoding.n_features:,} features" in said

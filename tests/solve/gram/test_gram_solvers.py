@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from pipeline.solve.gram import GRAM_SOLVERS, GramProblem, gram_solver_named
 from pipeline.solve.gram.kernels import clipped_search
 from pipeline.solve.gram.libsvm import solve_libsvm
-from pipeline.solve.gram.system import LOOK, Systems
+from pipeline.solve.gram.system import LOOK, GramSystems
 from tests.maths.problems import KINDS, make_problem, problems
 from tests.oracle import solve as oracle
 
@@ -267,7 +267,7 @@ class TestSystems:
             asked.append(np.abs(left).max())
             return asked[-1] <= 1e-6
 
-        systems = Systems(GramProblem(q, np.ones(900), np.zeros(900)).square, 900)
+        systems = GramSystems(GramProblem(q, np.ones(900), np.zeros(900)).square, 900)
         found, image = systems.solve(rows, 1e-8, right, enough)
         block = q[np.ix_(rows, rows)]
         residual = right - block @ found - 1e-8 * found
@@ -280,7 +280,7 @@ class TestSystems:
         q, right = np.eye(500), np.zeros(500)
         q[0, 1] = q[1, 0] = 2.0
         right[:2] = 1.0, -1.0
-        systems = Systems(GramProblem(q, np.ones(500), np.zeros(500)).square, 500)
+        systems = GramSystems(GramProblem(q, np.ones(500), np.zeros(500)).square, 500)
         found, _ = systems.solve(np.arange(500), 0.0, right, lambda left: bool(np.abs(left).max() < 1e-9))
         assert systems.direct
         assert np.isnan(found).all()
