@@ -48,11 +48,11 @@ def wrong_class_scores(
     views: Sequence[Dataset],
     rows: ScoredRows,
     said: Any,
-    taker: HeldOutClasses,
+    takers: Sequence[HeldOutClasses],
 ) -> Iterator[tuple[int, str]]:
     """Yield the steps whose stored scores are not those of the classes' models, with what is wrong.
 
-    ``taker`` is told what rows are called.
+    ``takers`` are told what rows are called.
     """
     steps, n = len(runs[0].steps), rows.codes.size
     if said is None or not n:
@@ -65,7 +65,8 @@ def wrong_class_scores(
         columns = [_margins(engine, run, view, rows, numbers) for run, view in zip(runs, views, strict=True)]
         for k, number in enumerate(numbers):
             s, doubt = (np.stack([column[part][:, k] for column in columns], axis=1) for part in (0, 1))
-            taker.take(float(runs[0].steps[number].facts["c"]), *_calls(s, doubt), rows.codes)
+            for taker in takers:
+                taker.take(float(runs[0].steps[number].facts["c"]), *_calls(s, doubt), rows.codes)
             problem = _wrong(said[number], s, doubt, rows, runs[0].spec.select)
             if problem:
                 yield number, problem

@@ -79,10 +79,13 @@ class _Classes:
         self.taker = HeldOutClasses(self.item.get("held_out") if step is None else None)
         self.views = [data.against_rest(k, self.weights) for k in range(len(data.classes))]
 
-    def findings(self, left_out: Sequence[LeftOutRows] = ()) -> list[Finding]:
+    def findings(
+        self, left_out: Sequence[LeftOutRows] = (), held_out: HeldOutClasses | None = None
+    ) -> list[Finding]:
         """Return the findings of all classes, and of those of the folds; raise RunError for what is wrong above.
 
-        ``left_out``, one a class, take the scores of the rows left out of training.
+        ``left_out``, one a class, take the scores of the rows left out of training, and ``held_out`` what these are
+        called, for a run that this one is a part of.
         """
         self._check_validation()
         runs = [read_said(self.folder / PARTS / str(k)) for k in range(len(self.views))]
@@ -98,15 +101,13 @@ class _Classes:
         searches = self._searches() if self.item.get("cv_c") is not None else []
         scored = self._calibrated() if searches else []
         for fold in folds:
-            fold.taker = self.taker
-            found += fold.findings()
+            found += fold.findings(held_out=self.taker)
         for k, search in enumerate(searches):
             for each in (run for stage in search for run in stage):
-                each.taker = self.taker if k == 0 else HeldOutClasses(None)
-                found += each.findings(scored if k == 0 else ())
+                found += each.findings(scored, self.taker) if k == 0 else each.findings()
         if all(finding.holds for finding in found):
             if self.step is None and self.item["status"] == "finished":
-                self._check_whole(runs, folds)
+                self._check_whole(runs, folds, held_out)
                 if self.spec.fold is None:
                     self._check_end(folds)
                 if searches:
@@ -225,15 +226,18 @@ class _Classes:
             raise RunError(f"{found.folder}: the fold has other settings than its run ({changed}); train again")
         return found
 
-    def _check_whole(self, runs: Sequence[SaidRun], folds: Sequence[_Classes]) -> None:
+    def _check_whole(
+        self, runs: Sequence[SaidRun], folds: Sequence[_Classes], held_out: HeldOutClasses | None
+    ) -> None:
         """Raise RunError unless run.json says of all classes together what their runs say."""
         if chain_of(self.item, [run.header.get("seal") for run in runs]) != self.item.get(CHAIN):
             raise RunError(f"{self.folder}: run.json is not that of its classes; one was replaced; train again")
         scores: Any = self.item.get("scores")
         rows = self._scored()
         if rows is not None:
-            own = self.taker if self.item.get("cv_scores") is None else HeldOutClasses(None)
-            for number, problem in wrong_class_scores(self.engine, runs, self.views, rows, scores, own):
+            own = self.taker if self.item.get("cv_scores") is None else None
+            takers = [taker for taker in (own, held_out) if taker is not None]
+            for number, problem in wrong_class_scores(self.engine, runs, self.views, rows, scores, takers):
                 raise RunError(f"{self.folder}: step {number}: {problem}; do not trust the run: train again")
         if self.spec.cv:
             scores = self.item.get("cv_scores")

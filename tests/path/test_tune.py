@@ -409,6 +409,19 @@ class TestClasses:
         with Engine("threads", 2) as engine, pytest.raises(RunError, match="by the scores the best C is"):
             verify_any(engine, run.path, several)
 
+    @pytest.mark.attack
+    def test_a_hold_out_holds_though_every_stage_has_a_best_c_of_its_own(self, several, tmp_path):
+        run = pipeline.tune(several, out=tmp_path / "run", holdout=0.3)
+        stages = [open_run(stage / "0").header for stage in (tmp_path / "run" / "search").iterdir()]
+        assert len({stage.held_out.c for stage in stages}) > 1
+        with Engine("inline") as engine:
+            assert all(finding.holds for finding in verify_any(engine, run.path, several))
+        item = json.loads((run.path / "run.json").read_text())
+        item["held_out"]["confusion"][0][0] -= 1
+        (run.path / "run.json").write_text(json.dumps(sealed(item)))
+        with Engine("inline") as engine, pytest.raises(RunError, match="held_out in run.json: it counts"):
+            verify_any(engine, run.path, several)
+
     def test_probabilities_sum_to_one(self, several, tmp_path, capsys):
         assert command(capsys, "tune", several.path, "--out", tmp_path / "run", "--holdout", 0.3, "-q")[0] == 0
         out = tmp_path / "p.parquet"
