@@ -18,12 +18,21 @@ from pipeline.jit import alike, kernel
 MOST_POINTS = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Steps:
-    """Probabilities at some scores: both ascend, the scores strictly."""
+    """Probabilities at some scores: both ascend, the scores strictly. Those with the same bits are equal."""
 
     at: np.ndarray
     probability: np.ndarray
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Steps) and self._bits() == other._bits()
+
+    def __hash__(self) -> int:
+        return hash(self._bits())
+
+    def _bits(self) -> tuple[bytes, bytes]:
+        return self.at.tobytes(), self.probability.tobytes()
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return the probability of the positive class for each score; it never falls, to the last bit."""

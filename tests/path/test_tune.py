@@ -410,6 +410,14 @@ class TestClasses:
             verify_any(engine, run.path, several)
 
     @pytest.mark.attack
+    def test_a_finished_run_with_step_functions_is_left_as_it_is(self, several, tmp_path):
+        settings = {"cv": 3, "calibration": "isotonic", "grid": (0.1, 1.0)}
+        run = pipeline.tune(several, out=tmp_path / "run", **settings)
+        before = (run.path / "run.json").read_bytes()
+        assert pipeline.tune(several, out=tmp_path / "run", **settings).header == run.header
+        assert (run.path / "run.json").read_bytes() == before
+
+    @pytest.mark.attack
     def test_a_hold_out_holds_though_every_stage_has_a_best_c_of_its_own(self, several, tmp_path):
         run = pipeline.tune(several, out=tmp_path / "run", holdout=0.3)
         stages = [open_run(stage / "0").header for stage in (tmp_path / "run" / "search").iterdir()]
