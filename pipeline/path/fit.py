@@ -12,11 +12,11 @@ from pipeline.events import Listener, silent
 from pipeline.files import local
 from pipeline.keywords import checked_keywords
 from pipeline.path.gamma import asked_kernel
-from pipeline.path.train import AnyStep, budget_for, judge_of, kept, references_of, told, train_run
+from pipeline.path.train import AnyReference, budget_for, judge_of, kept, references_of, told, train_run
 from pipeline.path.tune import tune_run
 from pipeline.path.usual_score import with_score
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import Run, RunOf
+from pipeline.runs.directory import Run
 from pipeline.sizes import bytes_of
 from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 
@@ -35,7 +35,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
     shards: str | Path | None = None,
     out: str | Path | None = None,
     validation: Any = None,
-    reference: AnyStep | RunOf[Any] | Sequence[AnyStep] | None = None,
+    reference: AnyReference | None = None,
     c_max: float = PathSpec.c_max,
     epsilon: float = PathSpec.epsilon,
     grid: Sequence[float] | None = PathSpec.grid,
@@ -83,7 +83,7 @@ def fit_path(  # noqa: PLR0913 - all but two are keywords
         models of files live as long as the result or any of its steps.
     validation : path, Dataset or pair (X, y), default=None
         Data to score every model on.
-    reference : step, run or list of steps, default=None
+    reference : step, run, path or list of steps, default=None
         Models of any runs, trained on these data or on others, to start from where their C is nearer.
     c_max : float, default=1e4
         Where the path ends.

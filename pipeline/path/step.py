@@ -134,9 +134,9 @@ class Stepper:
             report(facts)
             sweep = self._sweep()
             if stall.noted(found, tol, sweep):
-                raise _stalled(found, tol, "rounding allows no more, or the solver makes no progress")
+                raise _stalled(found, self.spec, "rounding allows no more, or the solver makes no progress")
             if rounds >= MOST_ROUNDS * sweep:
-                raise _stalled(found, tol, f"after {rounds} rounds")
+                raise _stalled(found, self.spec, f"after {rounds} rounds")
             with clock("screen"):
                 self._screen_again(point, outlook)
             pair = point.pair
@@ -330,8 +330,11 @@ def _worth(ref: Point, c: float) -> float:
     return math.sqrt(max(found.dual, shrunk, LEAST_DUAL * found.primal) * found.primal) * ref.unit**2
 
 
-def _stalled(found: Certificate, tol: float, why: str) -> SolverError:
+def _stalled(found: Certificate, spec: PathSpec, why: str) -> SolverError:
     if found.unattainable >= BLAMED * found.gap:
         why = "float64 cannot tell on which side of the margin some rows are"
-    stays = f"at C = {found.c:.6g} the relative gap stays at {found.relative_gap:.2e}, above {tol:.1e}"
+    stays = f"at C = {found.c:.6g} the relative gap stays at {found.relative_gap:.2e}, above {spec.tol:.1e}"
+    if found.relative_gap <= spec.tol:  # and still not enough for a next C
+        stays = f"at C = {found.c:.6g} the relative gap of {found.relative_gap:.2e} leads to no next C"
+        return SolverError(f"{stays} that epsilon = {spec.epsilon:g} allows ({why}); use a larger --epsilon, or --grid")
     return SolverError(f"{stays} ({why}); scale the features, for example to [-1, 1], or use a larger --tol")

@@ -16,7 +16,7 @@ from pipeline.data.in_memory import ARRAYS
 from pipeline.data.inputs import open_like
 from pipeline.data.tables.asked import AS_THEY_ARE
 from pipeline.engine.engine import Engine
-from pipeline.errors import SpecError
+from pipeline.errors import SpecError, shown
 from pipeline.events import Listener, silent
 from pipeline.files import Temporary, remove_folder
 from pipeline.path.class_weights import settled_for_two
@@ -26,11 +26,12 @@ from pipeline.path.gamma import check_references
 from pipeline.path.path import run_path
 from pipeline.progress import progress
 from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.directory import Run, RunOf, StepView, stored_spec
+from pipeline.runs.directory import Run, RunOf, StepView, open_run, stored_spec
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.spec import PathSpec
 
 AnyStep = StepView | ClassesStep
+AnyReference = AnyStep | RunOf[Any] | str | Path | Sequence[AnyStep]
 
 
 def judge_of(validation: Any, source: Dataset, engine: Engine) -> Dataset:
@@ -115,11 +116,18 @@ def budget_for(out: str | Path | None) -> int:
     return stored.memory if stored else default_budget()
 
 
-def references_of(reference: AnyStep | RunOf[Any] | Sequence[AnyStep] | None) -> tuple[AnyStep, ...]:
-    """Return the models to start from: a step, those of a run, or several."""
-    if isinstance(reference, StepView | ClassesStep):
-        return (reference,)
-    return tuple(reference.steps if isinstance(reference, RunOf) else reference or ())
+def references_of(reference: AnyReference | None) -> tuple[AnyStep, ...]:
+    """Return the models to start from: a step, those of a run, which a path may name, or several."""
+    if isinstance(reference, str | Path):
+        reference = open_run(reference)
+    if isinstance(reference, RunOf):
+        return tuple(reference.steps)
+    found = () if reference is None else reference
+    steps = tuple(found) if isinstance(found, Sequence) else (found,)
+    for step in steps:
+        if not isinstance(step, StepView | ClassesStep):
+            raise SpecError(f"reference is a step, a run, its path, or a list of steps, not {shown(step)}")
+    return steps
 
 
 @contextmanager

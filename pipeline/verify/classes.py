@@ -79,9 +79,7 @@ class _Classes:
         self.taker = HeldOutClasses(self.item.get("held_out") if step is None else None)
         self.views = [data.against_rest(k, self.weights) for k in range(len(data.classes))]
 
-    def findings(
-        self, left_out: Sequence[LeftOutRows] = (), held_out: HeldOutClasses | None = None
-    ) -> list[Finding]:
+    def findings(self, left_out: Sequence[LeftOutRows] = (), held_out: HeldOutClasses | None = None) -> list[Finding]:
         """Return the findings of all classes, and of those of the folds; raise RunError for what is wrong above.
 
         ``left_out``, one a class, take the scores of the rows left out of training, and ``held_out`` what these are
@@ -226,9 +224,7 @@ class _Classes:
             raise RunError(f"{found.folder}: the fold has other settings than its run ({changed}); train again")
         return found
 
-    def _check_whole(
-        self, runs: Sequence[SaidRun], folds: Sequence[_Classes], held_out: HeldOutClasses | None
-    ) -> None:
+    def _check_whole(self, runs: Sequence[SaidRun], folds: Sequence[_Classes], held_out: HeldOutClasses | None) -> None:
         """Raise RunError unless run.json says of all classes together what their runs say."""
         if chain_of(self.item, [run.header.get("seal") for run in runs]) != self.item.get(CHAIN):
             raise RunError(f"{self.folder}: run.json is not that of its classes; one was replaced; train again")

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 import pipeline
 from pipeline.data.shards.sequence import DigestSequence
 from pipeline.engine.engine import Engine
-from pipeline.errors import SpecError
+from pipeline.errors import SolverError, SpecError
 from pipeline.events import StepProgress
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from pipeline.path import linear
@@ -85,6 +85,29 @@ def test_rows_are_known_again_after_appends_have_merged_their_shards(tmp_path, r
     data = write_shards(tmp_path / "new", world.rows(np.arange(160)[rows]), cuts)
     known = DigestSequence([(shard.digest, shard.n_rows) for shard in old.shards])
     assert list(same_rows(known, data)) == expected
+
+
+def test_a_path_names_the_run_to_start_from(tmp_path):
+    data, old = trained(tmp_path / "old", WORLD, [0.05, 1.0])
+    found = [
+        pipeline.fit_path(data, grid=[0.9], reference=each, scheduler="inline")
+        for each in (old, old.steps, old.path, str(old.path))
+    ]
+    assert {run.steps[0].c_ref for run in found} == {1.0}
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("wrong", [3, [3], {}, np.zeros(3), ["run"], [None], b"run", (0.5, "x" * 5000)])
+def test_what_is_no_reference_is_said_in_a_line(wrong):
+    with pytest.raises(SpecError, match="reference is a step, a run, its path, or a list of steps, not") as said:
+        pipeline.fit_path(WORLD.x, WORLD.y, grid=[0.9], reference=wrong)
+    assert len(str(said.value)) < 150
+
+
+@pytest.mark.attack
+def test_an_epsilon_that_rounding_does_not_allow_is_named(tmp_path):
+    with pytest.raises(SolverError, match=r"leads to no next C that epsilon = 1e-12 allows .* use a larger --epsilon"):
+        pipeline.fit_path(WORLD.x, WORLD.y, epsilon=1e-12, c_max=100.0, scheduler="inline")
 
 
 @pytest.mark.parametrize("settings", [{"class_weight": (0.3, 2.0)}, {"holdout": 0.3}, {"class_weight": "balanced"}])

@@ -427,7 +427,7 @@ class TestClasses:
         item = json.loads((run.path / "run.json").read_text())
         item["held_out"]["confusion"][0][0] -= 1
         (run.path / "run.json").write_text(json.dumps(sealed(item)))
-        with Engine("inline") as engine, pytest.raises(RunError, match="held_out in run.json: it counts"):
+        with Engine("inline") as engine, pytest.raises(RunError, match=r"held_out in run\.json: it counts"):
             verify_any(engine, run.path, several)
 
     def test_probabilities_sum_to_one(self, several, tmp_path, capsys):
