@@ -40,7 +40,7 @@ class StepProgress:
 
     ``share`` is how far along the path this C is, from 0 to 1, counted in log C. ``at_bound`` is how many rows are at
     their bound, from 1 to 0, counted in logs; None where the path does not end for lack of them. ``steps_left``
-    is how many steps are still to come, where somebody counts them.
+    is how many steps are still to come, where somebody counts them; ``usual_left`` how many usually are.
     """
 
     step: int
@@ -54,6 +54,7 @@ class StepProgress:
     scores: Mapping[str, float | None] | None = None
     at_bound: float | None = None
     steps_left: float | None = None
+    usual_left: float | None = None
 
 
 Event = Progress | Note | StepProgress

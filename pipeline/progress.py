@@ -106,7 +106,7 @@ class _Lines:
             print(event.text, file=sys.stderr, flush=True)
             return
         if isinstance(event, StepProgress):
-            left = self.left.told(event.share, now, event.at_bound, event.steps_left)
+            left = self.left.told(event.share, now, *_ways(event))
             if now - self.last >= SECONDS_BETWEEN_LINES:
                 self.last = now
                 print(_step_line(event, left), file=sys.stderr, flush=True)
@@ -140,13 +140,18 @@ def _bar() -> Iterator[Listener]:
             stage, share = _where(event)
             if stage not in tasks:
                 tasks[stage], lefts[stage] = bar.add_task(stage, total=None, shown=""), TimeLeft()
-            counted = (event.at_bound, event.steps_left) if isinstance(event, StepProgress) else ()
-            left = None if share is None else lefts[stage].told(share, now, *counted)
+            ways = _ways(event) if isinstance(event, StepProgress) else ()
+            left = None if share is None else lefts[stage].told(share, now, *ways)
             pieces = _pieces(event, left, now - started)
             room = bar.console.width - max(map(len, tasks)) - BAR - 3  # a space after each column, and one at the end
             bar.update(tasks[stage], completed=share, total=None if share is None else 1.0, shown=_fitted(pieces, room))
 
         yield listen
+
+
+def _ways(event: StepProgress) -> tuple[float | None, float | None, float | None]:
+    """Return what is known of the way to the end but the share."""
+    return event.at_bound, event.steps_left, event.usual_left
 
 
 def _where(event: Progress | StepProgress) -> tuple[str, float | None]:

@@ -16,6 +16,7 @@ import pytest
 
 from pipeline.cli import SECTIONS, app
 from pipeline.events import Progress, StepProgress
+from pipeline.maths.eps_grid import usual_steps_left
 from pipeline.progress import _fitted, _pieces, _step_line
 from pipeline.time_left import KEPT, LEAST_SECONDS, TimeLeft
 from tests.test_cli import run
@@ -112,6 +113,44 @@ def test_steps_that_somebody_counts_are_believed():
     slower = TimeLeft()
     said = [slower.told(k / (k + 20), float(k * k), None, 20.0) for k in range(60)]
     assert said[20:] == pytest.approx([20.0 * k for k in range(20, 60)]), "the last stage goes back to a smaller C"
+
+
+def test_a_few_long_steps_are_no_trend_where_it_is_known_how_many_there_usually_are():
+    """Each of the first steps is 10 % longer than the one before, then all are alike: 158 in all."""
+    way = np.cumsum(np.where(np.arange(158) < 20, 1.1 ** np.arange(158), 1.1**20))
+    blind, told = TimeLeft(), TimeLeft()
+    at = [(k, float(share)) for k, share in enumerate(way / way[-1])][:-1]
+    alone = [blind.told(share, float(k)) for k, share in at]
+    found = [told.told(share, float(k), None, None, usual_steps_left(1e-3, k)) for k, share in at]
+    true = 157 - np.arange(157)
+    assert alone[19] < true[19] / 3, "growth that does not go on"
+    assert found[19:] == pytest.approx(true[19:], rel=0.5, abs=5)
+    assert max(found[19:]) <= 1.2 * found[19], "it hardly rises"
+
+
+def test_what_is_usual_counts_less_the_more_is_known():
+    """A path of 600 steps of a second, where 158 are usual; and one of 40, to a C that is soon reached."""
+    for count in (600, 40):
+        left = TimeLeft()
+        found = [left.told(k / count, float(k), None, None, usual_steps_left(1e-3, k)) for k in range(count)]
+        late = range(count // 2, count)
+        assert [found[k] for k in late] == pytest.approx([count - k for k in late], rel=0.45)
+        first = next(guess for guess in found if guess is not None)
+        assert first == pytest.approx(min(count, 158), rel=0.25)
+
+
+def test_steps_get_slower_by_a_factor_each():
+    """120 steps, each 1 % slower than the one before: 3.3 times as slow in the end."""
+    left, moments = TimeLeft(), np.cumsum(1.01 ** np.arange(121))
+    found = [left.told(k / 120, now, None, None, usual_steps_left(1e-3, k)) for k, now in enumerate(moments[:-1])]
+    true = moments[-1] - moments[:-1]
+    assert found[30:] == pytest.approx(true[30:], rel=0.6)
+    assert max(found[30:]) <= 1.1 * found[30]
+
+
+def test_the_usual_number_of_steps_goes_with_eps():
+    assert usual_steps_left(1e-5, 0) == pytest.approx(10 * usual_steps_left(1e-3, 0))
+    assert all(usual_steps_left(1e-3, done) > 0 for done in range(1, 1000))
 
 
 def test_of_very_many_steps_some_are_kept():

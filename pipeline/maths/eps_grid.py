@@ -23,6 +23,9 @@ from dataclasses import dataclass
 
 from pipeline.maths.certificate import Certificate
 
+STEPS = 5.0  # of a path times sqrt(eps): 2.2 to 10 on fifteen real paths to 10^4, with a kernel or without
+FEWEST = 0.15  # of the steps so far: where a path has more than is usual, some are still to come
+
 
 @dataclass(frozen=True)
 class Reach:
@@ -103,6 +106,15 @@ def _as_it_is(reach: Reach, eps: float) -> float:
 def has_ended(reach: Reach, eps: float) -> bool:
     """Tell whether this model is within eps at every larger C: no row is inside the margin."""
     return math.isinf(_as_it_is(reach, eps))
+
+
+def usual_steps_left(eps: float, done: int) -> float:
+    """Return how many steps are usually to come on an eps-path of which some are done.
+
+    A step in log C goes with sqrt(eps), as the root above does, and so their number with 1/sqrt(eps): on dna_scale it
+    is 6.5, 6.3, 6.1 of that for eps = 1e-2, 1e-3, 1e-4.
+    """
+    return max(STEPS / math.sqrt(eps) - done, FEWEST * done)
 
 
 def check_grid(grid: list[float]) -> list[float]:

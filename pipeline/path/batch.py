@@ -132,7 +132,9 @@ class _Told:
         with self.lock:
             if isinstance(event, StepProgress):
                 self.shares[k] = event.share
-                event = replace(event, share=sum(self.shares) / len(self.shares), at_bound=None)
+                count = len(self.shares)
+                usual = None if event.usual_left is None else count * event.usual_left
+                event = replace(event, share=sum(self.shares) / count, at_bound=None, usual_left=usual)
             elif isinstance(event, Note) and self.problems[k].name:
                 event = Note(f"{self.problems[k].name}: {event.text}")
             self.listen(event)

@@ -28,7 +28,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, EngineError, KeptLostError, SpecError
 from pipeline.events import Listener, Note, StepProgress, silent
-from pipeline.maths.eps_grid import check_grid, has_ended, next_c
+from pipeline.maths.eps_grid import check_grid, has_ended, next_c, usual_steps_left
 from pipeline.maths.row_sketch import RowSketch, SketchMaker
 from pipeline.maths.score import best
 from pipeline.meter import MemoryMeter
@@ -345,9 +345,10 @@ class PathRun:
         grid = self._grid()
         first, top = min(self.c_min, facts.c) or (grid[0] if grid else facts.c), self._top()
         share = math.log(facts.c / first) / math.log(top / first) if top > first > 0 else 1.0
+        step = len(self.writer.steps) - done
         self.listen(
             StepProgress(
-                step=len(self.writer.steps) - done,
+                step=step,
                 c=facts.c,
                 share=share,
                 screened=1 - facts.survivors / max(1, facts.n_rows),
@@ -357,5 +358,6 @@ class PathRun:
                 done=done,
                 scores=facts.scores,
                 at_bound=math.log1p(facts.n_upper) / math.log1p(facts.n_rows) if grid is None else None,
+                usual_left=usual_steps_left(self.spec.epsilon, step) if grid is None else None,
             )
         )
