@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
+from tests.bench.paper import far_references
 from tests.bench.paper.__main__ import NAMES, exhibits, main
 from tests.bench.paper.against_dome import dome, least_c
 from tests.bench.paper.exact import Exact
 from tests.bench.paper.exhibit import APPROACHES, KERNELS, PRINTED, QUICK
+from tests.bench.paper.kept import Kept
 from tests.bench.paper.output import write
 from tests.bench.paper.sets import PaperSet, Sets
 from tests.in_memory.screening import screen
@@ -31,7 +33,7 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PRINTED["table2"]["D01"], "name", HOSTILE)
         patch.setenv("SVMSIEVE_CACHE", str(folder / "nothing fetched"))
-        found = exhibits(NAMES, Sets(folder / "no data"), SLICE, folder)
+        found = exhibits(NAMES, Sets(folder / "no data"), SLICE, Kept(folder / "kept", {}))
         write(found, SLICE, "a command", folder / "out")
     return folder / "out"
 
@@ -151,6 +153,58 @@ def test_the_dome_is_held_against_the_optimum(toy_problem):
     at, there, last = (toy_problem.optimum(factor * c_a) for factor in (1.0, 1.02, 1.05))
     w = last.pair.vectors[0]
     assert there.rate(dome(toy_problem.rows, at, float(w @ w))) > 0.1
+
+
+def test_a_command_that_was_interrupted_goes_on(tmp_path, monkeypatch):
+    """Killed at the second of four kernels of a figure: the first is not measured again, and a torn line is."""
+    measured = []
+
+    def rates(rows, kernel, ratios):
+        if len(measured) == 2:
+            measured.append("killed")
+            raise KeyboardInterrupt
+        measured.append(kernel)
+        return {name: [0.5] * len(ratios) for name in ("BT1", "BT2", "IT")}
+
+    monkeypatch.setattr(far_references, "rates", rates)
+    command = ["--out", str(tmp_path), "--data", str(tmp_path), "--only", "figure4", "table2", "--quick"]
+    with pytest.raises(KeyboardInterrupt):
+        main(command)
+    with (tmp_path / "unfinished" / "measured.jsonl").open("a") as stream:
+        stream.write('["figure4 D01 1/d", {"BT1": [0.')
+    main(command)
+    assert measured == [*KERNELS[:2], "killed", *KERNELS[2:]]
+    assert not (tmp_path / "unfinished").exists()
+    main([*command, "--cell-seconds", "7"])
+    assert "after 7 s" in unescape((tmp_path / "index.html").read_text())
+
+
+def test_other_settings_measure_again(tmp_path):
+    folder = tmp_path / "kept"
+    assert Kept(folder, {"a": 1}).of("x", lambda: (1, 2)) == [1, 2]
+    assert Kept(folder, {"a": 1}).of("x", lambda: 3) == [1, 2]
+    assert Kept(folder, {"a": 2}).of("x", lambda: 3) == 3
+    assert len(Kept(folder, {"a": 2})) == 1
+
+
+def test_the_page_says_what_is_still_to_come(tmp_path):
+    seen = []
+    kept = Kept(tmp_path / "kept", {})
+
+    def show(made):
+        write(made, SLICE, "a command", tmp_path / "out", ["table9"])
+        seen.append(len(made))
+
+    exhibits(("figure1", "table2"), Sets(tmp_path), SLICE, kept, show)
+    assert seen == [1, 2]
+    assert "Not finished yet: table9." in (tmp_path / "out" / "index.html").read_text()
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_seconds_are_above_zero(tmp_path, capsys, seconds):
+    with pytest.raises(SystemExit):
+        main(["--out", str(tmp_path), "--cell-seconds", seconds])
+    assert "is not above 0" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_none_is_said(tmp_path, capsys):

@@ -21,6 +21,7 @@ from tests.bench.measure import Seconds
 from tests.bench.paper import draw
 from tests.bench.paper.exact import Exact, Optimum
 from tests.bench.paper.exhibit import PRINTED, Claim, Effort, Exhibit, exhibit
+from tests.bench.paper.kept import Kept
 from tests.bench.paper.sets import PaperSet, Sets
 from tests.in_memory import problem
 from tests.in_memory.dome import dome_bounds
@@ -83,7 +84,7 @@ def compare(rows: PaperSet, ratios: tuple[float, ...]) -> list[tuple[float, dict
     return lines
 
 
-def figure6(sets: Sets, effort: Effort) -> Exhibit:
+def figure6(sets: Sets, effort: Effort, kept: Kept) -> Exhibit:
     """Draw a panel a set."""
     printed = PRINTED["figure6"]
     lead = (
@@ -95,7 +96,7 @@ def figure6(sets: Sets, effort: Effort) -> Exhibit:
     low, high = printed["ratios"]
     ratios = (low, 0.7, 0.8, 0.9, high) if effort.turns > 1 else (low, 0.8, high)
     for rows in sets.those_here(list(printed["sets"]), made.section.missing):
-        lines = compare(rows, ratios)
+        lines = kept.of(f"figure6 {rows.key}", partial(compare, rows, ratios))
         by_test = {test: [line[1][test] for line in lines] for test in TESTS}
         faster = {test: [line[2][test] for line in lines] for test in TESTS}
         made.rows += [(rows.key, line[0], *line[1].values(), *line[2].values()) for line in lines]

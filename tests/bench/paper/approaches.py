@@ -58,19 +58,21 @@ class Turn:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The turns of every approach at the C where all six arrived, and at how many they were asked."""
+    """The C where all six arrived, each one's CPU seconds and share of open rows there, and how many C were asked."""
 
-    turns: dict[str, list[Turn]]
+    c: list[float]
+    seconds: dict[str, list[float]]
+    left_open: dict[str, list[float]]
     asked: int
 
     @property
     def counted(self) -> int:
-        return len(self.turns["Full"])
+        return len(self.c)
 
     def ratios(self) -> dict[str, float]:
         """Return CPU seconds over Full's."""
-        full = sum(turn.took.cpu for turn in self.turns["Full"])
-        return {name: sum(turn.took.cpu for turn in turns) / full for name, turns in self.turns.items() if full > 0}
+        full = sum(self.seconds["Full"])
+        return {name: sum(took) / full for name, took in self.seconds.items() if full > 0}
 
 
 Train = Callable[[np.ndarray, np.ndarray, bool, Turn], None]
@@ -80,7 +82,7 @@ def compare(rows: PaperSet, kernel: str, path: CutPath, effort: Effort) -> Compa
     """Have the six take turns at C spread over the path, as many as the seconds allow, at least one."""
     pairs = list(zip(path.run.steps, path.run.steps[1:], strict=False))
     q = None if kernel == "linear" else gram(rows, kernel)
-    turns: dict[str, list[Turn]] = {name: [] for name in (*APPROACHES, *([LIBRARY] if q is None else []))}
+    counted: list[tuple[float, dict[str, Turn]]] = []
     asked = 0
     with Engine("inline") as engine:
         space = space_of(engine, path)
@@ -100,12 +102,14 @@ def compare(rows: PaperSet, kernel: str, path: CutPath, effort: Effort) -> Compa
             if place:
                 asked += 1
                 if all(turn.arrived for turn in found.values()):
-                    for name, turn in found.items():
-                        turns[name].append(turn)
+                    counted.append((step.c, found))
                 if time.process_time() - begun > effort.cell:
                     break
         space.release()
-    return Comparison(turns, asked)
+    names = (*APPROACHES, *([LIBRARY] if q is None else []))
+    seconds = {name: [found[name].took.cpu for _, found in counted] for name in names}
+    left_open = {name: [found[name].left_open for _, found in counted] for name in names}
+    return Comparison([c for c, _ in counted], seconds, left_open, asked)
 
 
 def space_of(engine: Engine, path: CutPath) -> Space:

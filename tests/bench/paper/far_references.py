@@ -10,6 +10,7 @@ from pipeline.report.parts import Figure, PageTable, share
 from tests.bench.paper import draw
 from tests.bench.paper.exact import Exact
 from tests.bench.paper.exhibit import KERNELS, PRINTED, Claim, Effort, Exhibit, exhibit, named
+from tests.bench.paper.kept import Kept
 from tests.bench.paper.sets import PaperSet, Sets
 from tests.in_memory.screening import screen
 
@@ -27,7 +28,7 @@ def rates(rows: PaperSet, kernel: str, ratios: tuple[float, ...]) -> dict[str, l
     }
 
 
-def figure4(sets: Sets, effort: Effort) -> Exhibit:
+def figure4(sets: Sets, effort: Effort, kept: Kept) -> Exhibit:
     """Draw a panel a set and kernel."""
     c = PRINTED["figure4"]["c"]
     lead = (
@@ -39,7 +40,7 @@ def figure4(sets: Sets, effort: Effort) -> Exhibit:
     falls, steps, looser = 0, 0, 0
     for rows in sets.those_here(PRINTED["figure4"]["sets"], made.section.missing):
         for kernel in KERNELS:
-            found = rates(rows, kernel, effort.ratios)
+            found = kept.of(f"figure4 {rows.key} {kernel}", partial(rates, rows, kernel, effort.ratios))
             lines = list(zip(effort.ratios, *found.values(), strict=True))
             made.rows += [(rows.key, kernel, *line) for line in lines]
             falls += sum(int(np.count_nonzero(np.diff(values) < 0)) for values in found.values())

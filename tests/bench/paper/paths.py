@@ -7,13 +7,13 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pipeline
 from pipeline.data.dataset import Dataset
 from pipeline.runs.directory import Run
 from tests.bench.measure import stopped_path
 from tests.bench.paper.exhibit import KERNELS, PRINTED, Effort, add_once, named
+from tests.bench.paper.kept import Kept
 from tests.bench.paper.sets import MissingError, PaperSet, Sets
 
 SETTINGS = {"tol": 1e-4, "memory": "8GB", "workers": 1, "every_row": True}  # the paper's rules see every row
@@ -37,8 +37,8 @@ class CutPath:
 class Paths:
     """Trains a path when it is asked for the first time."""
 
-    def __init__(self, folder: Path, effort: Effort) -> None:
-        self.folder, self.effort = folder, effort
+    def __init__(self, kept: Kept, effort: Effort) -> None:
+        self.kept, self.effort = kept, effort
         self._known: dict[tuple[str, str], CutPath] = {}
 
     def along(
@@ -70,12 +70,18 @@ class Paths:
         return found
 
     def _trained(self, rows: PaperSet, kernel: str) -> CutPath:
-        data, out = pipeline.dataset_of(rows.x, rows.y), self.folder / re.sub(r"\W", "-", f"{rows.key}-{kernel}")
-        shutil.rmtree(out, ignore_errors=True)
+        data, out = pipeline.dataset_of(rows.x, rows.y), self.kept.folder / re.sub(r"\W", "-", f"{rows.key}-{kernel}")
         figure, gamma = PRINTED["figure5"], {} if kernel == "linear" else {"kernel": "rbf", "gamma": kernel}
         settings = {"epsilon": figure["epsilon"], "c_max": figure["c_max"], **gamma, **SETTINGS}
-        run, stopped = stopped_path(data, out, self.effort.path, **settings)
-        return CutPath(run, data, stopped)
+
+        def train() -> bool:
+            shutil.rmtree(out, ignore_errors=True)  # of a path that was interrupted nobody knows the seconds
+            run, stopped = stopped_path(data, out, self.effort.path, **settings)
+            print(f"  {rows.title}, {named(kernel)}: path of {len(run.steps)} models{', cut' * stopped}", flush=True)
+            return stopped
+
+        stopped = self.kept.of(f"path {rows.key} {kernel}", train)
+        return CutPath(pipeline.open_run(out), data, stopped)
 
 
 def left_out(rows: PaperSet, effort: Effort) -> str:

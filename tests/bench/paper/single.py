@@ -7,6 +7,7 @@ the certificate. Beside the six stands svmsieve as it is by default: a working s
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -20,6 +21,7 @@ from pipeline.runs.directory import Run
 from tests.bench.measure import Seconds
 from tests.bench.paper import draw
 from tests.bench.paper.exhibit import APPROACHES, PRINTED, Claim, Effort, Exhibit, exhibit
+from tests.bench.paper.kept import Kept
 from tests.bench.paper.sets import MissingError, Sets
 
 IN_C_MIN, RATIO = 500.0, 0.9
@@ -69,7 +71,17 @@ def measured(data: Dataset, turns: int) -> dict[str, dict[str, float]]:
     }
 
 
-def table3(sets: Sets, effort: Effort, folder: Path) -> Exhibit:
+def one(key: str, sets: Sets, effort: Effort, folder: Path) -> dict[str, Any]:
+    """Return what a set is called, and what was measured on it; a stand-in is made for it and goes with it."""
+    data, title = opened(key, sets, effort, folder)
+    make(TINY[0], folder / "tiny", TINY[1], overwrite=True)
+    measured(open_shards(folder / "tiny"), 1)
+    found = measured(data, effort.turns)
+    shutil.rmtree(folder / PRINTED["table2"][key].get("stand_in", "none"), ignore_errors=True)
+    return {"title": title, "found": found}
+
+
+def table3(sets: Sets, effort: Effort, kept: Kept) -> Exhibit:
     """Compare on each set or stand-in."""
     lead = (
         f"One step to C = C_ref/{RATIO:g} from C_ref = {IN_C_MIN:g} C_min, CPU seconds over those of Full, the last "
@@ -84,15 +96,13 @@ def table3(sets: Sets, effort: Effort, folder: Path) -> Exhibit:
     )
     made = exhibit("table3", "a single SVM", lead, header)
     lines, names, here, paper = [], [], [], []
-    make(TINY[0], folder / "tiny", TINY[1], overwrite=True)
-    measured(open_shards(folder / "tiny"), 1)
     for key, printed in PRINTED["table3"].items():
         try:
-            data, title = opened(key, sets, effort, folder)
+            known = kept.of(f"table3 {key}", partial(one, key, sets, effort, kept.folder))
         except MissingError as missing:
             made.section.missing.append(str(missing))
             continue
-        found = measured(data, effort.turns)
+        title, found = known["title"], known["found"]
         full = found["Full"]["total"]
         ratios = {name: found[name]["total"] / full for name in APPROACHES}
         rules = [found[rule][what] for rule in RATES for what in ("rule", "rate")]

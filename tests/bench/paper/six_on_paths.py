@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
+from typing import Any
 
 from pipeline.report.parts import Figure, PageTable, number, share
 from tests.bench.paper import draw
 from tests.bench.paper.approaches import LIBRARY, Comparison, compare
 from tests.bench.paper.exhibit import APPROACHES, PRINTED, Claim, Effort, Exhibit, exhibit, named
-from tests.bench.paper.paths import Paths
+from tests.bench.paper.kept import Kept
+from tests.bench.paper.paths import CutPath, Paths
 from tests.bench.paper.sets import PaperSet, Sets
 
 Cell = tuple[PaperSet, str, Comparison]
 ABOUT = 1.02  # times as long: times that differ by less are equal
 
 
-def table4(sets: Sets, effort: Effort, paths: Paths) -> Exhibit:
+def table4(sets: Sets, effort: Effort, paths: Paths, kept: Kept) -> Exhibit:
     """Compare on each set with each kernel."""
     figure = PRINTED["figure5"]
     lead = (
@@ -29,12 +32,12 @@ def table4(sets: Sets, effort: Effort, paths: Paths) -> Exhibit:
     cells: list[Cell] = []
     keys, missing = list(PRINTED["table4"]), made.section.missing
     for rows, kernel, path in paths.along(sets, keys, missing, held=effort.kernel_cell):
-        found = compare(rows, kernel, path, effort)
+        found = Comparison(**kept.of(f"table4 {rows.key} {kernel}", partial(_compared, rows, kernel, path, effort)))
         if not found.counted:
             missing.append(f"{rows.title}, {named(kernel)}: not all six arrived at any of {found.asked} C.")
             continue
         ratios, steps = found.ratios(), len(path.run.steps) - 1
-        opened = [sum(turn.left_open for turn in found.turns[name]) / found.counted for name in ("BT1", "IT")]
+        opened = [sum(found.left_open[name]) / found.counted for name in ("BT1", "IT")]
         numbers = [ratios.get(name, "") for name in (*APPROACHES, LIBRARY)]
         made.rows.append((rows.key, kernel, found.counted, found.asked, steps, *numbers, *opened))
         cells.append((rows, kernel, found))
@@ -42,6 +45,14 @@ def table4(sets: Sets, effort: Effort, paths: Paths) -> Exhibit:
         _show(made, cells)
         _judge(made, cells)
     return made.finish()
+
+
+def _compared(rows: PaperSet, kernel: str, path: CutPath, effort: Effort) -> dict[str, Any]:
+    """Compare, and say how far that went."""
+    found = compare(rows, kernel, path, effort)
+    went = f"{found.counted} of {found.asked} C asked, {len(path.run.steps) - 1} of the path"
+    print(f"  {rows.title}, {named(kernel)}: {went}", flush=True)
+    return asdict(found)
 
 
 def _open_names() -> tuple[str, str]:
