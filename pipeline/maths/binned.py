@@ -60,6 +60,11 @@ def bin_columns(columns, slots, coefficients, bins, first, second):  # type: ign
                 second[i] += _low(x, high, small)
 
 
+def lost_in(bins: Bins, terms: int) -> float:
+    """Bound what a sum of as many terms loses: half of a multiple of the second bin a term."""
+    return terms * (bins[1] / 1.5 / 2.0**53)
+
+
 class Binned:
     """A sum a row, in two bins."""
 

@@ -20,9 +20,10 @@ and a sum over columns, A_i = sum_j a_j K_ij with a_j >= 0, S = sum a_j and R = 
 
     u [4 gamma (L + 6) (|x_i|^2 + R^2) (A_i - a_i - B^2 S) + 24 kappa^2 S],
 
-products and the last additions included; adding up itself loses nothing (``binned``), and a row is at a distance of 0
-from itself, exactly. K_ij and A_i may be the computed ones. Features that were not scaled do no harm where what is far
-away is far; it is sum alpha that governs a certificate's rounding, not |w|.
+products and the last additions included, and what bins lose (``binned``): nothing beside it, unless most coefficients
+are far below the largest that there may be. A row is at a distance of 0 from itself, exactly. K_ij and A_i may be the
+computed ones. Features that were not scaled do no harm where what is far away is far; it is sum alpha that governs a
+certificate's rounding, not |w|.
 """
 
 from __future__ import annotations
@@ -74,20 +75,21 @@ class SumError:
         """Whether o is below 1/2 for all rows."""
         return 2 * self.steep * self.far * UNIT * SAFE < 1.0
 
-    def __call__(self, squares: np.ndarray, sums: np.ndarray, own: np.ndarray, total: float) -> np.ndarray:
+    def __call__(self, squares: np.ndarray, sums: np.ndarray, own: np.ndarray, total: float, lost: float) -> np.ndarray:
         """Bound |computed - exact| of the sums A_i of rows with these |x_i|^2, where the coefficients add up to S.
 
-        ``own`` are the rows' own coefficients a_i among them.
+        ``own`` are the rows' own coefficients a_i among them; bins have ``lost`` no more than that.
         """
         found = np.empty(sums.size)
-        _errors((self.steep, self.far, self.shift), squares, sums, own, total, found)
+        _errors((self.steep, self.far, self.shift), squares, sums, own, (total, lost), found)
         return found
 
 
 @kernel
-def _errors(bound, squares, sums, own, total, out):  # type: ignore[no-untyped-def]
+def _errors(bound, squares, sums, own, totals, out):  # type: ignore[no-untyped-def]
     steep, far, shift = bound
-    own_rounding = 24 * (1.0 + shift) * total * (UNIT * SAFE)
+    total, lost = totals
+    own_rounding = (24 * (1.0 + shift) * total * UNIT + lost) * SAFE
     for i in range(out.size):
         off = steep * (squares[i] + far) * (UNIT * SAFE)  # 2 o
         others = max(sums[i] - own[i] - shift * total, 0.0) + 8 * UNIT * sums[i]

@@ -25,7 +25,7 @@ DENSE_CELLS = 4_000_000  # of a block, at most, if it is of more than one column
 TILE = 512  # rows at a time: distances and exponentials of a column stay in the first cache
 _LOG2E, _MAGIC = 1.4426950408889634, 6755399441055744.0  # 1.5 2^52: adding it rounds to a whole number
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # 33 bits, so that k times it is exact
-_LEAST = -708.0  # below, values would be subnormal; what is cut off is nothing beside u
+_LEAST = -708.0  # there and below, where they would be subnormal, values are 0, which is nothing beside u
 _Q = tuple(1.0 / float(np.prod(np.arange(1.0, k + 1.0))) for k in range(13, 1, -1))  # 1/13! to 1/2!
 
 
@@ -42,7 +42,9 @@ def squares_of(indptr, values, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _exponential(x, t, t_bits, p, p_bits, n):  # type: ignore[no-untyped-def]
-    """Replace x by exp(x) for -708 <= x <= 0; the bits of t hold k, those of p get it added to their exponent."""
+    """Replace x by exp(x) for -708 < x <= 0, and by 0 for x = -708: rows that are far from all others have no sum of
+    what is cut off for a score. The bits of t hold k, those of p get it added to their exponent.
+    """
     for i in range(n):
         t[i] = x[i] * _LOG2E + _MAGIC
     for i in range(n):
@@ -64,7 +66,7 @@ def _exponential(x, t, t_bits, p, p_bits, n):  # type: ignore[no-untyped-def]
     for i in range(n):
         p_bits[i] += t_bits[i] << 52
     for i in range(n):
-        x[i] = p[i]
+        x[i] = p[i] if x[i] > _LEAST else 0.0
 
 
 @kernel

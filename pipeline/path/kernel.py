@@ -72,9 +72,10 @@ class KernelSpace:
         """Return 1/max (Q c)_i."""
         rows, found, certifier = self.state, self._every_row().g, self.certifier
         products, doubt, total = rows.empty(), 0.0, float(rows.costs.sum())
+        lost = found.lost(rows.costs)
         for part in rows.chunks():
             products[part] = rows.labels[part] * found.difference(part)
-            errors = certifier.error(certifier.squares[part], found.total(part), rows.costs[part], total)
+            errors = certifier.error(certifier.squares[part], found.total(part), rows.costs[part], total, lost)
             doubt = max(doubt, float(errors.max(initial=0.0)))
         return c_min(products[rows.costs > 0], doubt)
 

@@ -166,11 +166,13 @@ class KernelCertifier:
         for part in rows.chunks():
             at_bound[part] = np.where(ours.signs[part], alpha[part], 0.0)
         totals = [math.fsum(float(x[p].sum()) for p in rows.chunks()) * SAFE for x in (alpha, at_bound)]
+        of_bound = c * ours.g.lost(at_bound)
+        lost = of_bound + h.lost(alpha != at_bound)
         for part in rows.chunks():
             y, at, both = rows.labels[part], c * ours.g.difference(part), c * ours.g.total(part)
             f[part], v[part] = y * (at + h.difference(part)), y * at
-            f_error[part] = self.error(self.squares[part], both + h.total(part), alpha[part], totals[0])
-            v_error[part] = self.error(self.squares[part], both, at_bound[part], totals[1])
+            f_error[part] = self.error(self.squares[part], both + h.total(part), alpha[part], totals[0], lost)
+            v_error[part] = self.error(self.squares[part], both, at_bound[part], totals[1], of_bound)
         ww, wv, vv = (
             doubted(x, y, float(x @ error))
             for x, y, error in ((alpha, f, f_error), (alpha, v, v_error), (at_bound, v, v_error))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.maths.binned import Binned, Bins
+from pipeline.maths.binned import Binned, Bins, lost_in
 from pipeline.passes.kernel_sums import Wanted
 from pipeline.working.state import RowState
 
@@ -40,6 +40,10 @@ class Sides:
         """Return what a pass is to add: the columns of rows with these coefficients, each to its side."""
         sides = ((1, self.positive), (-1, self.negative))
         return [Wanted(np.where(state.labels == label, coefficients, 0.0), into) for label, into in sides]
+
+    def lost(self, coefficients: np.ndarray) -> float:
+        """Bound what bins lose of a row's sums over the columns whose coefficients are not 0."""
+        return lost_in(self.positive.bins, int(np.count_nonzero(coefficients)))
 
     def difference(self, some: Some) -> np.ndarray:
         """Return sum_j y_j a_j K_ij of some rows."""

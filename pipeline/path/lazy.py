@@ -113,9 +113,13 @@ class LazyCertifier:
         labels, squares = rows.labels[some], eager.squares[some]
         now, before = (np.where(mask, rows.costs, 0.0) for mask in (signs, near.signs))
         delta, inside = change[some], free[some]
-        now_error = eager.error(squares, g.total(some), now[some], float(now.sum()) * SAFE)
-        own_error = eager.error(squares, h.total(some), inside, float(free.sum()) * SAFE)
-        step_error = now_error + eager.error(squares, near.g.total(some), before[some], float(before.sum()) * SAFE)
+
+        def error(sums: Sides, coefficients: np.ndarray) -> np.ndarray:
+            total, lost = float(coefficients.sum()) * SAFE, sums.lost(coefficients)
+            return eager.error(squares, sums.total(some), coefficients[some], total, lost)
+
+        now_error, own_error = error(g, now), error(h, free)
+        step_error = now_error + error(near.g, before)
         moved = labels * (near.g.difference(some) + g.difference(some))
         step = doubted(delta, moved, float(np.abs(delta) @ step_error))
         before_square = known.v_square
@@ -146,7 +150,9 @@ class LazyCertifier:
         rows = np.flatnonzero(awake)
         f[rows] = state.labels[rows] * (c * found.g.difference(rows) + found.h.difference(rows))
         sums = c * found.g.total(rows) + found.h.total(rows)
-        errors[rows] = self.eager.error(self.eager.squares[rows], sums, alpha[rows], float(alpha.sum()) * SAFE)
+        lost = c * found.g.lost(found.signs) + found.h.lost(found.free)
+        error, total = self.eager.error, float(alpha.sum()) * SAFE
+        errors[rows] = error(self.eager.squares[rows], sums, alpha[rows], total, lost)
 
     def _point(
         self, c: float, pair: KernelPair, found: _Change, awake: np.ndarray, f: np.ndarray, errors: np.ndarray

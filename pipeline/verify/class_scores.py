@@ -147,13 +147,23 @@ def _calls(s: np.ndarray, doubt: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _range_of_loss(s: np.ndarray, doubt: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
     if (codes == codes[0]).all() or not np.isfinite(s).all():
         return np.nan, np.nan
-    found = [cross_fitted(s[:, k], codes == k) for k in range(s.shape[1])]
-    p, slope = expit(np.stack([logits for logits, _ in found], axis=1)), max(steepest for _, steepest in found)
-    total = p.sum(axis=1)
-    share = np.divide(p[np.arange(codes.size), codes], total, out=np.full(total.size, 1 / p.shape[1]), where=total > 0)
-    loss = float(np.minimum(-np.log(np.maximum(share, np.finfo(float).tiny)), MOST_LOSS).mean())
-    slack = SLACK_OF_LOSS * (1 + loss) + 8 * slope * float(doubt.max())
-    return (loss - slack, loss + slack) if slack < 1 else (0.0, MOST_LOSS)
+    most = float(doubt.max())
+    found = [cross_fitted(s[:, k], codes == k, most) for k in range(s.shape[1])]
+    low, high = (expit(np.stack(each, axis=1)) for each in ([fit.low for fit in found], [fit.high for fit in found]))
+    least, largest = _mean_loss(high, low, codes), _mean_loss(low, high, codes)
+    slope = max(fit.steepest for fit in found)
+    slack = SLACK_OF_LOSS * (1 + largest) + (8 * slope * most if most else 0.0)
+    return (least - slack, largest + slack) if slack < 1 else (0.0, MOST_LOSS)
+
+
+def _mean_loss(own: np.ndarray, others: np.ndarray, codes: np.ndarray) -> float:
+    """Return the loss of rows with these probabilities of their class and of the others, before these add up to 1."""
+    rows = np.arange(codes.size)
+    p, rest = own[rows, codes], others.copy()
+    rest[rows, codes] = p
+    total = rest.sum(axis=1)
+    share = np.divide(p, total, out=np.full(total.size, 1 / own.shape[1]), where=total > 0)
+    return float(np.minimum(-np.log(np.maximum(share, np.finfo(float).tiny)), MOST_LOSS).mean())
 
 
 def _f1(hits: np.ndarray, calls: np.ndarray, count: np.ndarray, named: np.ndarray) -> float:

@@ -12,7 +12,7 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.engine.engine import Engine
 from pipeline.spec import PathSpec
 from pipeline.verify.kernel_rows import GONE, KernelRows, Piece, margins, pieces_of, totals
-from pipeline.verify.recompute_kernel import kernel_rows, plain_error
+from pipeline.verify.recompute_kernel import kernel_rows, lost_in_sums, plain_error
 
 Margins = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -52,4 +52,5 @@ def _piece_margins(
     with np.errstate(over="ignore", invalid="ignore"):  # an absurd alpha is a finding, not a warning
         found = margins(here, some, numbers, rows, coefficients, sums)
         doubt = plain_error(rows, coefficients.shape[0], found.norms)[:, None] * found.size
+        doubt += lost_in_sums(rows, coefficients, np.abs(coefficients).max(axis=0, initial=0.0))
         return found.high + found.low, doubt, np.array(here.labels[some])

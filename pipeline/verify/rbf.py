@@ -26,6 +26,7 @@ from pipeline.verify.twofold import LEAST, UNIT, UP
 _LOG2E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # 33 bits, and the rest
 _LARGEST = 693.0  # exp of minus that is above 2^-1000
+CUT_OFF = 2.0**-999  # smaller values may be 0, here and in training: beside it, scores have no order and no sign
 _TAYLOR = tuple(1.0 / math.factorial(k) for k in range(13, 1, -1))
 _POWERS = 2.0 ** -np.arange(1001.0)
 

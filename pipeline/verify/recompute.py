@@ -92,7 +92,7 @@ def _shard_part(shard: Shard, w: np.ndarray, *shared: np.ndarray) -> _Part:
     high, low, alpha_sum = np.zeros((features.size, count)), np.zeros((features.size, count)), np.zeros((2, count))
     twofold.products(matrix, w[features], f, error, size)
     twofold.row_sums(matrix, models.costs[mine], models.c, models.alpha[mine], high, low, alpha_sum)
-    margins = Margins(f, error, size, lengths, np.zeros(shard.n_rows), EPS * (lengths + 2.0))
+    margins = Margins(f, error, size, lengths, np.zeros(shard.n_rows), EPS * (lengths + 2.0), np.zeros(1))
     norms = twofold.row_norms(x.indptr, x.data)
     return _Part(features, high, low, part_of(models, first, norms, margins, alpha_sum))
 

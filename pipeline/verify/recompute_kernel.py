@@ -35,6 +35,7 @@ from pipeline.verify.kernel_rows import (
     sizes_of,
     totals,
 )
+from pipeline.verify.rbf import CUT_OFF
 from pipeline.verify.start import TrueStart
 from pipeline.verify.stored_model import Model
 from pipeline.verify.tally import BATCH_BYTES, Contribution, Margins, Models, Tally, Worth, models_of, part_of
@@ -114,6 +115,16 @@ def plain_error(rows: KernelRows, n_rows: int, norms: np.ndarray) -> np.ndarray:
     return 4 * UNIT * (n_rows + 8.0 + (rows.longest + 8.0) * (1.0 + exponent))
 
 
+def lost_in_sums(rows: KernelRows, coefficients: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """Bound what training may lose of a margin whatever its size, by model, no alpha being above its ``bound``.
+
+    A term is rounded to a multiple of what n terms of at most that leave room for twice (2^(2m - 103) of it, n < 2^m):
+    a margin that is far below has no order and no sign. And values of a kernel may be cut off.
+    """
+    multiple = 2.0**-100 * (coefficients.shape[0] + 1.0) ** 2 * (1.0 + rows.bias * rows.bias)
+    return multiple * np.count_nonzero(coefficients, axis=0) * bound + CUT_OFF * np.abs(coefficients).sum(axis=0)
+
+
 def _piece_part(
     piece: Piece, rows: KernelRows, coefficients: np.ndarray, sums: np.ndarray, *shared: np.ndarray
 ) -> _Part:
@@ -128,8 +139,9 @@ def _piece_part(
     terms, f = float(models.costs.size), (found.high, found.low, found.size)
     _squares((terms, found.share), costs, models.c, alpha, f, square, around)
     plain = plain_error(rows, models.costs.size, found.norms)
+    lost = lost_in_sums(rows, coefficients, models.c * models.costs.max())
     norms = np.full(n, np.sqrt(1.0 + rows.bias * rows.bias) * UP)
-    part = part_of(models, first, norms, Margins(*f, np.full(n, terms), found.share, plain), alpha_sum)
+    part = part_of(models, first, norms, Margins(*f, np.full(n, terms), found.share, plain, lost), alpha_sum)
     return _Part(square, around, part)
 
 

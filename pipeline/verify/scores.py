@@ -76,8 +76,9 @@ def _ranges(f: np.ndarray, doubt: np.ndarray, labels: np.ndarray) -> dict[str, S
 def _range_of_loss(score: np.ndarray, doubt: np.ndarray, true: np.ndarray) -> ScoreRange:
     if true.all() or not true.any() or not np.isfinite(score).all():
         return math.nan, math.nan
-    loss, slope = log_loss(score, true)
-    slack = SLACK_OF_LOSS * (1 + loss) + 4 * slope * float(doubt.max())
+    most = float(doubt.max())
+    loss, slope = log_loss(score, true, most)
+    slack = SLACK_OF_LOSS * (1 + loss) + (4 * slope * most if most else 0.0)
     return (loss - slack, loss + slack) if slack < 1 else (0.0, MOST_LOSS)
 
 

@@ -57,7 +57,8 @@ class Models(NamedTuple):
 class Margins(NamedTuple):
     """f_i of some rows (by model) in two parts, of ``lengths`` terms, and the sum of the terms' sizes.
 
-    ``share`` is how far terms are off, ``plain`` what plain float64 may do to f_i, both as shares of that.
+    ``share`` is how far terms are off, ``plain`` what plain float64 may do to f_i, both as shares of that; and whatever
+    the size, ``lost`` (by model) may be lost.
     """
 
     high: np.ndarray
@@ -66,6 +67,7 @@ class Margins(NamedTuple):
     lengths: np.ndarray
     share: np.ndarray
     plain: np.ndarray
+    lost: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def part_of(models: Models, first: int, norms: np.ndarray, f: Margins, alpha_sum
     judge_rows.count_verdicts(first, costs, norms, f.high, f.low, models.zero, models.upper, screened, furthest)
     held = np.flatnonzero(costs == 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        doubt = f.plain[held][:, None] * f.size[held]
+        doubt = f.plain[held][:, None] * f.size[held] + f.lost
     return Contribution(pairs, plain, counts, screened, furthest, (f.high[held], doubt))
 
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipeline.maths.binned import Binned, bin_columns, bins_for
+from pipeline.maths.binned import Binned, bin_columns, bins_for, lost_in
 from pipeline.maths.kernel import Rbf, sum_error
 from pipeline.maths.kernel_values import BLOCK, TILE, Columns, _exponential, kernel_columns
 from pipeline.maths.rounding import UNIT
@@ -43,8 +43,8 @@ def exact(kernel: Rbf, a: np.ndarray, b: np.ndarray) -> Decimal:
 
 def test_the_exponential_is_within_four_units():
     rng = np.random.default_rng(0)
-    x = np.concatenate([-np.abs(rng.standard_normal(1500)) * rng.choice([1e-9, 1e-3, 1, 20, 200], 1500), [0.0, -708.0]])
-    x = np.maximum(x, -708.0)
+    x = np.concatenate([-np.abs(rng.standard_normal(1500)) * rng.choice([1e-9, 1e-3, 1, 20, 200], 1500), [0.0, -707.9]])
+    x = np.maximum(x, -707.9)
     found, t, p = x.copy(), np.empty(x.size), np.empty(x.size)
     _exponential(found, t, t.view(np.int64), p, p.view(np.int64), x.size)
     with localcontext() as context:
@@ -53,6 +53,15 @@ def test_the_exponential_is_within_four_units():
         worst = max(abs(Decimal(float(a)) - b) / b for a, b in zip(found, exact, strict=True))
     assert worst <= 4 * Decimal(UNIT)
     assert found[-2] == 1.0
+
+
+@pytest.mark.attack
+def test_rows_that_are_far_from_all_others_have_no_sum_of_tiny_values():
+    x = sp.csr_array(np.array([[0.0], [1.0], [26.0], [27.0], [1e6]]))
+    found = values_of(Rbf(1.0, 0.0), x, x[:2])
+    assert (found[:, 4] == 0.0).all()
+    assert found[0, 3] == 0.0
+    assert found[0, 2] == pytest.approx(np.exp(-676.0), rel=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -73,7 +82,7 @@ def test_values_are_within_their_bound(seed, d, scale, gamma, bias, narrow):
     error = sum_error(kernel, int(np.diff(x.indptr).max(initial=0)), squares.max())
     assume(error.is_known)
     for j in range(x.shape[0]):
-        bound = error(squares, found[j], np.arange(x.shape[0]) == j, 1.0)
+        bound = error(squares, found[j], np.arange(x.shape[0]) == j, 1.0, 0.0)
         for i in range(x.shape[0]):
             assert abs(Decimal(float(found[j, i])) - exact(kernel, dense[i], dense[j])) <= Decimal(float(bound[i]))
 
@@ -129,10 +138,25 @@ def test_a_sum_of_columns_is_within_its_bound(scale, gamma):
     sums = Binned(bins, np.zeros(9), np.zeros(9))
     bin_columns(found, np.arange(9), a, bins, sums.first, sums.second)
     squares, total = (dense**2).sum(axis=1) * (1 + 1e-12), sums.values(slice(None))
-    bound = sum_error(kernel, 5, squares.max())(squares, total, a, float(a.sum()))
+    bound = sum_error(kernel, 5, squares.max())(squares, total, a, float(a.sum()), lost_in(bins, 9))
     for i in range(9):
         exactly = sum((Decimal(float(a[j])) * exact(kernel, dense[i], dense[j]) for j in range(9)), Decimal(0))
         assert abs(Decimal(float(total[i])) - exactly) <= Decimal(float(bound[i]))
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("largest", [1.0, 1e6, 1e14])
+def test_what_bins_lose_is_bounded_though_coefficients_are_far_below_the_largest_there_may_be(largest):
+    rng, n = np.random.default_rng(0), 300
+    columns = rng.random((n, 5))
+    bins, sums = bins_for(largest, n), Binned((0.0, 0.0), np.zeros(5), np.zeros(5))
+    bin_columns(columns, np.arange(n), np.ones(n), bins, sums.first, sums.second)
+    off = [
+        abs(Fraction(sums.first[i]) + Fraction(sums.second[i]) - sum(map(Fraction, columns[:, i].tolist())))
+        for i in range(5)
+    ]
+    assert max(off) <= lost_in(bins, n)
+    assert largest < 1e14 or max(off) > 24 * n * UNIT  # which was all that a margin was given
 
 
 @pytest.mark.parametrize("largest", [0.0, 1e-300, 1e300])

@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, RunError
+from pipeline.maths.class_scores import class_scores as scores_of
 from pipeline.path.fit import fit_path
 from pipeline.runs.chain import sealed
 from pipeline.runs.classes import chain_of
@@ -208,6 +209,29 @@ def test_another_log_loss(made, tmp_path, data, difference):
     scores("log_loss", difference)(run)
     with pytest.raises(RunError, match="step 0: the stored log_loss"):
         found(run, data)
+
+
+def test_a_log_loss_of_scores_that_rounding_puts_in_another_order(tmp_path):
+    """A class whose model is all but constant: its rows are dealt out to halves in an order that rounding makes."""
+    rng = np.random.default_rng(3)
+    x = np.tile(rng.standard_normal((41, 2)), (2, 1))
+    y = np.r_[np.arange(41) % 2, rng.integers(0, 3, 41)]
+    data = shards_of(tmp_path, Table(x, y, np.ones(82)), bias=10.0)
+    settings = SETTINGS | {"grid": (1.0, 10.0, 100.0, 1000.0), "grid_in_c_min": True, "select": "log_loss", "tol": 1e-7}
+    run = fit_path(data, out=tmp_path / "run", validation=data, **settings)
+    assert all(finding.holds for finding in found(run.path, data, validation=data))
+
+
+def test_what_rounding_may_do_to_a_log_loss_is_within_its_range():
+    """Scores of all classes moved by their doubt, many of them equal before."""
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        codes = random.integers(0, 3, 25)
+        s = np.round(random.standard_normal((25, 3)), 1) * random.choice([0.0, 1e-3, 1.0], 3)
+        doubt = np.full(s.shape, 1e-13)
+        low, high = class_scores._range_of_loss(s, doubt, codes)
+        moved = s + random.uniform(-1e-13, 1e-13, s.shape)
+        assert low <= scores_of(moved.T, codes, "log_loss")["log_loss"] <= high
 
 
 @pytest.mark.parametrize("change_it", [{"c_min": 0.5}, {"c_min": None}], ids=str)

@@ -342,3 +342,16 @@ def test_the_command(capsys, honest, run):
     assert (code, out) == (1, "")
     assert "step 2 (C = 50): the stored primal" in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.attack
+def test_scores_that_are_nothing_beside_the_largest_alpha_have_no_order(tmp_path):
+    """Rows far apart: what a kernel leaves of their scores is lost in training's sums, and so is the area under."""
+    rng = np.random.default_rng(0)
+    x, y = 30.0 * rng.standard_normal((60, 2)), np.where(np.arange(60) % 3, 1, -1)
+    data, other = pipeline.dataset_of(x, y), pipeline.dataset_of(x + 5.0, y)
+    settings = {"kernel": "rbf", "gamma": 1.0, "grid": [0.3, 30.0], "scheduler": "inline"}
+    run = pipeline.fit_path(data, out=tmp_path / "run", holdout=0.4, **settings)
+    assert all(finding.holds for finding in found(run.path, data))
+    run = pipeline.fit_path(data, out=tmp_path / "other", validation=other, **settings)
+    assert all(finding.holds for finding in found(run.path, data, validation=other))
