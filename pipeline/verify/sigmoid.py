@@ -103,4 +103,6 @@ def cross_fitted(score: np.ndarray, true: np.ndarray, doubt: float) -> CrossFitt
 
 def _may_be_flat_or_not(score: np.ndarray, doubt: float) -> bool:
     size = float(np.abs(score).max(initial=0.0))
-    return size > 0 and doubt > 0 and abs(float((score / size).std()) - LEAST_SPREAD) <= 2 * doubt / size
+    if doubt == 0.0 or size == 0.0:
+        return doubt > 0.0
+    return abs(float((score / size).std()) - LEAST_SPREAD) <= 2 * doubt / size
