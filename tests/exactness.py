@@ -234,13 +234,18 @@ def asleep(seed: int, number: int, judge: Judge) -> None:
 @contextmanager
 def sleeping(asleep: np.ndarray) -> Iterator[None]:
     """Have certificates read all rows but these, however little is known of them and however much that is."""
-    usual = certify.MOST_READ, certify.MOST_SINCE, certify.MOST_DRIFT, Doubt.asleep
+    usual = certify.MOST_READ, certify.MOST_SINCE, certify.MOST_DRIFT, Doubt.wake
     certify.MOST_READ, certify.MOST_SINCE, certify.MOST_DRIFT = math.inf, math.inf, math.inf
-    Doubt.asleep = lambda self, f, alpha, u, part: asleep[part].copy()  # type: ignore[method-assign]
+
+    def wake(self: Doubt, f: np.ndarray, alpha: np.ndarray, box: tuple[float, np.ndarray], part: slice) -> int:
+        self.awake[part] = ~asleep[part]
+        return int(self.state.lengths[part].sum(where=self.awake[part]))
+
+    Doubt.wake = wake  # type: ignore[method-assign]
     try:
         yield
     finally:
-        certify.MOST_READ, certify.MOST_SINCE, certify.MOST_DRIFT, Doubt.asleep = usual  # type: ignore[method-assign]
+        certify.MOST_READ, certify.MOST_SINCE, certify.MOST_DRIFT, Doubt.wake = usual  # type: ignore[method-assign]
 
 
 def facts_of(data: Dataset) -> RowState:

@@ -82,7 +82,10 @@ class Engine:
 
     def each_here(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Return function(item) of items in this process that are worth a task each, in order."""
-        return list(self.here.backend.each(function, items, (), len(items)))
+        backend = self.here.backend
+        if backend.workers == 1:  # no pass over shards, so no bag either
+            return [function(item) for item in items]
+        return list(backend.each(function, items, (), len(items)))
 
     def keeping(self, items: Sequence[Any]) -> Kept | None:
         """Return what keeps things with some items, from call to call; None where that is this machine."""

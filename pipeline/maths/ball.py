@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.jit import kernel
+from pipeline.jit import inline, kernel
 from pipeline.maths.rounding import UNDERFLOW, UNIT, gamma, inner, nearest, root, square
 
 Combination = tuple[float, ...]
@@ -130,14 +130,24 @@ def pair_ball(span: Span, w: Combination, w_alpha: Combination, loss: float, alp
     return Ball(centre, span.square(centre) + loss - alpha_sum, slack, blur, size)
 
 
+@inline
+def row_bounds(at, norm, length, radius, size):  # type: ignore[no-untyped-def]
+    """Return m . z_i -/+ r |z_i| of one row, widened by what rounding can have done; its norm is in units."""
+    allowance = (length + 4) * (1.1 * UNIT)
+    width = norm * (radius * (1.0 + allowance) + size * allowance) + 2 * UNIT * abs(at)
+    return at - width, at + width
+
+
+@inline
+def norm_in(unit, norm):  # type: ignore[no-untyped-def]
+    """Return a norm in units, not below what it is."""
+    return norm * unit + TINY if norm > 0.0 else 0.0
+
+
 @kernel
 def _ball_bounds(products, norms, lengths, unit, radius, size, lower, upper):  # type: ignore[no-untyped-def]
     for i in range(products.size):
-        allowance = (lengths[i] + 4) * (1.1 * UNIT)
-        norm = norms[i] * unit + TINY if norms[i] > 0.0 else 0.0
-        width = norm * (radius * (1.0 + allowance) + size * allowance) + 2 * UNIT * abs(products[i])
-        lower[i] = products[i] - width
-        upper[i] = products[i] + width
+        lower[i], upper[i] = row_bounds(products[i], norm_in(unit, norms[i]), lengths[i], radius, size)
 
 
 def centre_products(ball: Ball, products: Sequence[np.ndarray]) -> np.ndarray:
@@ -158,41 +168,6 @@ def ball_bounds(
     lower, upper = np.empty(at.size), np.empty(at.size)
     _ball_bounds(at, norms, lengths, unit, ball.radius, ball.size, lower, upper)
     return lower, upper
-
-
-@kernel
-def _count_sides(terms, norms, lengths, costs, unit, radius, size):  # type: ignore[no-untyped-def]
-    a, p, b, q = terms
-    zero, at_bound = 0, 0
-    for i in range(p.size):
-        at = a * p[i] + b * q[i]
-        allowance = (lengths[i] + 4) * (1.1 * UNIT)
-        norm = norms[i] * unit + TINY if norms[i] > 0.0 else 0.0
-        width = norm * (radius * (1.0 + allowance) + size * allowance) + 2 * UNIT * abs(at)
-        counts = costs[i] > 0.0
-        zero += counts & (at - width > 1.0)  # without branches: which side a row is on cannot be guessed
-        at_bound += counts & (at + width < 1.0)
-    return zero, at_bound
-
-
-def ball_counts(
-    ball: Ball,
-    products: Sequence[np.ndarray],
-    norms: np.ndarray,
-    lengths: np.ndarray,
-    costs: np.ndarray,
-    unit: float = 1.0,
-) -> tuple[int, int]:
-    """Return how many rows, of those that have a cost, a ball proves to be ZERO and how many UPPER.
-
-    They are counted by the bounds of ``ball_bounds``, which are not kept: an eighth of the time.
-    """
-    parts = [(a, p) for a, p in zip(ball.centre, products, strict=True) if a != 0.0]
-    if len(parts) != 2:
-        parts = [(1.0, centre_products(ball, products)), (0.0, norms)]
-    terms = (*parts[0], *parts[1])
-    zero, at_bound = _count_sides(terms, norms, lengths, costs, unit, ball.radius, ball.size)
-    return int(zero), int(at_bound)
 
 
 def drift_of_sum(reach: float, additions: int) -> float:

@@ -15,7 +15,6 @@ a certified C with D = 1 alone and with both: a9a 0.31 and 0.27, mushrooms 0.43 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,13 +39,6 @@ class Estimate:
     size: float
     norm: float
 
-    def products(self, known: Sequence[np.ndarray]) -> np.ndarray:
-        """Return sum_j a_j (z_i . b_j) of some rows."""
-        total = self.coefficients[0] * known[0]
-        for a, product in zip(self.coefficients[1:], known[1:], strict=True):
-            total += a * product
-        return total
-
     @property
     def shape(self) -> tuple[float, ...]:
         """What kernels need to know: |e|, |D e|, what rounding is measured by, |v|, and terms beside a row's own."""
@@ -56,44 +48,59 @@ class Estimate:
 @inline
 def _width(norm, weighted_norm, length, shape):  # type: ignore[no-untyped-def]
     """Bound how far a row's product is off: by e, and by rounding."""
-    far, other = norm * shape[0], weighted_norm * shape[1]
+    apart, weighted, size, _, terms = shape
+    far, other = norm * apart, weighted_norm * weighted
     if other < far:  # noqa: PLR1730 - a nan changes nothing
         far = other
-    return (far + (length + shape[4] + 2) * (UNIT * (1 + 2**-20)) * norm * shape[2]) * SAFE
+    return (far + (length + terms + 2) * (UNIT * (1 + 2**-20)) * norm * size) * SAFE
 
 
 @kernel
-def find_asleep(f, alpha, u, about, read, shapes, asleep):  # type: ignore[no-untyped-def]
-    """Write which rows, with estimates f, are where they belong for certain; rows left out (u = 0) never are.
+def add_known(read, far, near, products, total):  # type: ignore[no-untyped-def]
+    """Add ``near`` times a known vector's products to those of rows that ``read`` marks, to others ``far`` times."""
+    for i in range(total.size):
+        total[i] += (near if read[i] else far) * products[i]
 
-    ``about`` are the rows' norms, |z_i/D| and numbers of nonzeros; ``shapes`` those of an estimate for all rows, and of
-    one for rows that ``read`` marks.
+
+@kernel
+def find_awake(f, alpha, box, about, read, shapes, awake):  # type: ignore[no-untyped-def]
+    """Write which rows, with estimates f, are not where they belong for certain; return how many nonzeros these have.
+
+    Rows left out (u = 0) are among them. ``box`` is (C, costs), ``about`` are the rows' norms, |z_i/D| and numbers of
+    nonzeros; ``shapes`` are that of an estimate for all rows, and of one for rows that ``read`` marks.
     """
-    norms, weighted, lengths = about
-    far, near = shapes
+    (c, costs), (norms, weighted, lengths), (far, near) = box, about, shapes
+    nonzeros = 0
     for i in range(f.size):
-        width = _width(norms[i], weighted[i], lengths[i], near[0] if read[i] else far[0])
+        u = c * costs[i]
+        width = _width(norms[i], weighted[i], lengths[i], near if read[i] else far)
         width += 8 * UNIT * (1.0 + abs(f[i]))
         above, below = f[i] - width >= 1.0, f[i] + width <= 1.0
-        asleep[i] = u[i] > 0.0 and ((above and alpha[i] == 0.0) or (below and alpha[i] == u[i]))
+        awake[i] = not (u > 0.0 and ((above and alpha[i] == 0.0) or (below and alpha[i] == u)))
+        nonzeros += lengths[i] if awake[i] else 0
+    return nonzeros
 
 
 @kernel
-def terms_of_rows(about, awake, read, shapes, shares, terms):  # type: ignore[no-untyped-def]
-    """Write of how many terms a product is that is as inexact as a row's with a combination of the vectors.
+def doubt_in_terms(about, awake, read, shapes, more):  # type: ignore[no-untyped-def]
+    """Write of how many terms more than it has a row's product with a vector is, if it is as inexact as its estimate.
 
-    ``shares`` are those of the vectors in sum_k |a_k| |v_k|.
+    Products of rows that are ``awake`` were made, and are no less exact than their terms say.
     """
-    norms, weighted, lengths = about
+    (norms, weighted, lengths), (far, near) = about, shapes
+    for i in range(more.size):
+        shape = near if read[i] else far
+        scale = UNIT * norms[i] * shape[3]
+        width = _width(norms[i], weighted[i], lengths[i], shape)
+        found = width / scale if scale > 0.0 else np.inf
+        more[i] = 0.0 if awake[i] or norms[i] == 0.0 else found
+
+
+@kernel
+def add_doubt(share, more, terms):  # type: ignore[no-untyped-def]
+    """Add the share that a vector has in a combination, times its doubt."""
     for i in range(terms.size):
-        terms[i] = lengths[i]
-        if awake[i] or norms[i] == 0.0:
-            continue
-        shape = shapes[1] if read[i] else shapes[0]
-        for k in range(shares.size):
-            if shares[k] > 0.0:
-                width = _width(norms[i], weighted[i], lengths[i], shape[k])
-                terms[i] += shares[k] * (width / (UNIT * norms[i] * shape[k, 3])) * SAFE
+        terms[i] += share * more[i] * SAFE
 
 
 @dataclass(frozen=True)

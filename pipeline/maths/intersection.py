@@ -24,7 +24,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.jit import inline, kernel
-from pipeline.maths.ball import TINY, Ball, Span, ball_bounds, centre_products, not_below_zero
+from pipeline.maths.ball import Ball, Span, centre_products, norm_in, not_below_zero, row_bounds
 from pipeline.maths.rounding import UNIT
 
 
@@ -43,27 +43,48 @@ def _half_width(share, first, second, square_low, blur, floor):  # type: ignore[
 
 
 @kernel
-def _intersect(a, b, norms, lengths, shape, sharp, lower, upper):  # type: ignore[no-untyped-def]
-    unit, first, second, p, square_low, zeta, kappa, blur, size, floor = shape
+def _intersect(centres, norms, lengths, costs, balls, shape, lower, upper):  # type: ignore[no-untyped-def]
+    """Write the bounds; return how many rows with a cost each ball alone proves ZERO and UPPER, where costs are given.
+
+    With costs, bounds are for verdicts: rows that a ball decides keep that ball's.
+    """
+    (a, b), (one_lengths, two_lengths), (one, two) = centres, lengths, balls
+    unit, meet, first, second, p, square_low, zeta, kappa, blur, size, floor = shape
+    one_zero = one_upper = two_zero = two_upper = 0
     for i in range(a.size):
-        if norms[i] == 0.0 or (not sharp and (lower[i] > 1.0 or upper[i] < 1.0)):
+        norm = norm_in(unit, norms[i])
+        low, high = row_bounds(a[i], norm, one_lengths[i], one[0], one[1])
+        other_low, other_high = row_bounds(b[i], norm, two_lengths[i], two[0], two[1])
+        if costs.size:  # without branches: which side a row is on cannot be guessed
+            counts = costs[i] > 0.0
+            one_zero += counts & (low > 1.0)
+            one_upper += counts & (high < 1.0)
+            two_zero += counts & (other_low > 1.0)
+            two_upper += counts & (other_high < 1.0)
+        low = other_low if other_low > low or math.isnan(low) else low  # of a number and a nan, the number
+        high = other_high if other_high < high or math.isnan(high) else high
+        lower[i], upper[i] = low, high
+        if not meet or norm == 0.0 or (costs.size and (low > 1.0 or high < 1.0)):
             continue
-        norm = norms[i] * unit + TINY
         t = (a[i] - b[i]) / (p * norm)
         t = min(1.0, max(-1.0, t))
         slope = t / math.sqrt(max(1.0 - t * t, 1e-300))
-        allowance = (lengths[i] + 4) * (1.1 * UNIT)
+        allowance = (max(one_lengths[i], two_lengths[i]) + 4) * (1.1 * UNIT)
         fixed = norm * size * allowance + 4 * UNIT * (abs(a[i]) + abs(b[i]))
         share = _share(zeta, kappa, slope, p)
         width = norm * (1.0 + allowance) * _half_width(share, first, second, square_low, blur, floor) + fixed
         bound = share * a[i] + (1.0 - share) * b[i] - width
-        if bound > lower[i]:  # noqa: PLR1730 - a nan changes nothing
+        if bound > low:  # a nan changes nothing
             lower[i] = bound
         share = _share(zeta, -kappa, slope, p)
         width = norm * (1.0 + allowance) * _half_width(share, first, second, square_low, blur, floor) + fixed
         bound = share * a[i] + (1.0 - share) * b[i] + width
-        if bound < upper[i]:  # noqa: PLR1730
+        if bound < high:
             upper[i] = bound
+    return (one_zero, one_upper), (two_zero, two_upper)
+
+
+Counts = list[tuple[int, int]]  # ball by ball: how many rows it alone proves ZERO, and how many UPPER
 
 
 def intersection_bounds(
@@ -73,21 +94,28 @@ def intersection_bounds(
     products: Sequence[np.ndarray],
     norms: np.ndarray,
     lengths: Sequence[np.ndarray],
-    sharp: bool = True,
-) -> tuple[np.ndarray, np.ndarray]:
+    costs: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, Counts]:
     """Return bounds of z_i . w* over both balls, never looser than either ball's; ``lengths`` are ball by ball.
 
-    Not ``sharp``, rows that a ball decides keep that ball's bounds: what is decided needs no better ones.
+    With ``costs`` they are for verdicts: rows that a ball decides keep that ball's bounds, as what is decided needs no
+    better ones, and it is counted how many rows that have a cost each ball decides alone.
     """
-    lower, upper = ball_bounds(one, products, norms, lengths[0], span.unit)
-    other_lower, other_upper = ball_bounds(two, products, norms, lengths[1], span.unit)
-    np.fmax(lower, other_lower, out=lower)  # of a number and a nan, the number
-    np.fmin(upper, other_upper, out=upper)
+    centres = centre_products(one, products), centre_products(two, products)
+    lower, upper = np.empty(norms.size), np.empty(norms.size)
+    balls = (one.radius, one.size), (two.radius, two.size)
+    about = norms, tuple(lengths), np.empty(0) if costs is None else costs
+    found = _intersect(centres, *about, balls, _shape(one, two, span), lower, upper)
+    return lower, upper, [(int(zero), int(at_bound)) for zero, at_bound in found]
+
+
+def _shape(one: Ball, two: Ball, span: Span) -> tuple[float | bool, ...]:
+    """Return what the third case needs, and whether the balls' surfaces meet: else one ball alone decides."""
     difference = tuple(a - b for a, b in zip(one.centre, two.centre, strict=True))
     square = span.square(difference)
     p, r1, r2 = math.sqrt(square), one.radius, two.radius
     if not (p > abs(r1 - r2) and p > 1e-7 * (r1 + r2)):
-        return lower, upper
+        return span.unit, False, *([0.0] * 9)
     first, second = (not_below_zero(ball.radius_squared) + ball.slack for ball in (one, two))
     scale = span.size(one.centre) + span.size(two.centre)
     blur = max(one.blur, two.blur) + span.blur(difference)
@@ -95,15 +123,4 @@ def intersection_bounds(
     zeta = (square + second - first) / (2 * p)
     kappa = math.sqrt(not_below_zero(second - zeta * zeta))
     floor = 8 * UNIT * (first + second + square)
-    shape = (span.unit, first, second, p, not_below_zero(square - uncertain), zeta, kappa, blur, scale, floor)
-    _intersect(
-        centre_products(one, products),
-        centre_products(two, products),
-        norms,
-        lengths[0] if lengths[0] is lengths[1] else np.maximum(*lengths),
-        shape,
-        sharp,
-        lower,
-        upper,
-    )
-    return lower, upper
+    return span.unit, True, first, second, p, not_below_zero(square - uncertain), zeta, kappa, blur, scale, floor

@@ -79,15 +79,17 @@ def surprise(f, expected, norms, u):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def classify(bounds, centre, widths, alpha, u, modes, verdicts, chosen):  # type: ignore[no-untyped-def]
+def classify(bounds, centre, widths, alpha, box, modes, verdicts, chosen):  # type: ignore[no-untyped-def]
     """Write the rows' verdicts (KEEP throughout unless proving) and whether they are in the working set.
 
-    ``bounds`` is (lower, upper), ``widths`` is (b, norms), ``modes`` is (proving, betting). Rows with u_i = 0 (left out
-    of training) have alpha_i = 0 for certain.
+    ``bounds`` is (lower, upper), ``widths`` is (b, norms), ``box`` is (C, costs), ``modes`` is (proving, betting). Rows
+    with u_i = 0 (left out of training) have alpha_i = 0 for certain. Returns how many others are ZERO, and UPPER.
     """
-    (lower, upper), (band, norms), (proving, betting) = bounds, widths, modes
+    (lower, upper), (band, norms), (c, costs), (proving, betting) = bounds, widths, box, modes
+    zero = at_bound = 0
     for i in range(alpha.size):
-        if u[i] == 0.0:
+        u = c * costs[i]
+        if u == 0.0:
             verdicts[i], chosen[i] = ZERO, False
             continue
         verdict = KEEP
@@ -98,8 +100,11 @@ def classify(bounds, centre, widths, alpha, u, modes, verdicts, chosen):  # type
             width = band * norms[i]
             likely = UPPER if centre[i] + width < 1.0 else ZERO if centre[i] - width > 1.0 else KEEP
         verdicts[i] = verdict
-        at_home = (likely == ZERO and alpha[i] == 0.0) or (likely == UPPER and alpha[i] == u[i])
+        zero += verdict == ZERO
+        at_bound += verdict == UPPER
+        at_home = (likely == ZERO and alpha[i] == 0.0) or (likely == UPPER and alpha[i] == u)
         chosen[i] = not at_home
+    return zero, at_bound
 
 
 def foremost(slack: np.ndarray, alpha: np.ndarray, u: np.ndarray, seen: np.ndarray, limit: int) -> np.ndarray:
@@ -119,11 +124,17 @@ def foremost(slack: np.ndarray, alpha: np.ndarray, u: np.ndarray, seen: np.ndarr
 
 
 @kernel
-def gap_outside(f, alpha, u, chosen):  # type: ignore[no-untyped-def]
-    """Return the part of the gap at w = w_alpha that rows outside the working set have."""
-    total = 0.0
+def gap_outside(f, alpha, c, costs, chosen):  # type: ignore[no-untyped-def]
+    """Return the part of the gap at w = w_alpha that rows outside the working set have.
+
+    And how many rows are inside their box, and how many at its top.
+    """
+    total, free, upper = 0.0, 0, 0
     for i in range(f.size):
+        u = c * costs[i]
+        free += 0.0 < alpha[i] < u
+        upper += (alpha[i] == u) & (u > 0.0)
         if not chosen[i]:
             slack = 1.0 - f[i]
-            total += (u[i] - alpha[i]) * slack if slack > 0.0 else -alpha[i] * slack
-    return total
+            total += (u - alpha[i]) * slack if slack > 0.0 else -alpha[i] * slack
+    return total, free, upper

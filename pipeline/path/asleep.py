@@ -26,12 +26,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import zip_longest
 
 import numpy as np
 
 from pipeline.maths.ball import Combination
-from pipeline.maths.estimate import Estimate, KnownVectors, find_asleep, terms_of_rows
+from pipeline.maths.estimate import Estimate, KnownVectors, add_doubt, add_known, doubt_in_terms, find_awake
 from pipeline.working.state import ByRow, RowState
 
 # Plain choices, replayed on finished paths of five data sets (0.5 to 0.9, and 0.7 to 3: within 5 % of each other):
@@ -83,34 +83,44 @@ class Doubt:
             return None
         return cls(state, weighted, tuple(far), tuple(near), look.read, state.empty(np.bool_))
 
-    @cached_property
-    def _shapes(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.array([each.shape for each in self.far]), np.array([each.shape for each in self.near])
+    def _read(self, part: slice) -> np.ndarray:
+        """Tell which of some rows were read by the point before."""
+        return np.zeros(self.awake[part].size, np.bool_) if self.read is None else self.read[part]
 
     def _about(self, part: slice) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
         """Return norms, weighted norms and lengths of some rows, and which of them were read by the point before."""
         rows = self.state
-        read = np.zeros(rows.norms[part].size, np.bool_) if self.read is None else self.read[part]
-        return (rows.norms[part], self.weighted[part], rows.lengths[part]), read
+        return (rows.norms[part], self.weighted[part], rows.lengths[part]), self._read(part)
 
-    def products(self, k: int, part: slice, base: Sequence[ByRow], own: Sequence[ByRow]) -> np.ndarray:
-        """Return some rows' products with the k-th vector, as those with the vectors of ``Look`` have them expected."""
-        found = self.far[k].products([p[part] for p in base])
-        if self.read is None:
-            return found
-        return np.where(self.read[part], self.near[k].products([p[part] for p in own]), found)
+    def products(self, k: int, part: slice, known: Sequence[ByRow]) -> np.ndarray:
+        """Return some rows' products with the k-th vector, as those with the vectors of ``Look`` have them expected.
 
-    def asleep(self, f: np.ndarray, alpha: np.ndarray, u: np.ndarray, part: slice) -> np.ndarray:
-        """Tell which of some rows, with estimates f, are where they belong for certain; rows left out never are."""
-        (about, read), found = self._about(part), np.empty(f.size, np.bool_)
-        find_asleep(f, alpha, u, about, read, self._shapes, found)
+        ``known`` are those of ``Look.own``, of which the first are the base's.
+        """
+        read, far, near = self._read(part), self.far[k].coefficients, self.near[k].coefficients
+        found = np.zeros(read.size)
+        for (a, b), products in zip(zip_longest(far, near, fillvalue=0.0), known[: len(near)], strict=True):
+            add_known(read, a, b, products[part], found)
         return found
 
-    def terms(self, part: slice, combination: Combination) -> np.ndarray:
-        """Return of how many terms a product is that is as inexact as some rows' with a combination of the vectors."""
-        sizes = np.array([abs(a) * each.norm for a, each in zip(combination, self.far, strict=True)])
-        total, awake = float(sizes.sum()), self.awake[part]
-        (about, read), found = self._about(part), np.empty(awake.size)
-        shares = sizes / total if total > 0.0 else sizes
-        terms_of_rows(about, awake, read, self._shapes, shares, found)
+    def wake(self, f: np.ndarray, alpha: np.ndarray, box: tuple[float, np.ndarray], part: slice) -> int:
+        """Mark those of some rows, with estimates f, that have to be read; return how many nonzeros they have."""
+        shapes = self.far[0].shape, self.near[0].shape
+        return int(find_awake(f, alpha, box, *self._about(part), shapes, self.awake[part]))
+
+    def terms(self, part: slice, combinations: Sequence[Combination]) -> Sequence[np.ndarray]:
+        """Return of how many terms products are that are as inexact as some rows' with combinations of the vectors.
+
+        A vector counts by its share in sum_k |a_k| |v_k|.
+        """
+        (about, read), awake = self._about(part), self.awake[part]
+        sizes = [[abs(a) * each.norm for a, each in zip(one, self.far, strict=True)] for one in combinations]
+        found, more = [about[2].astype(np.float64) for _ in combinations], np.empty(awake.size)
+        for k, shapes in enumerate(zip(self.far, self.near, strict=True)):
+            shares = [size[k] / sum(size) if size[k] > 0.0 else 0.0 for size in sizes]
+            if any(shares):
+                doubt_in_terms(about, awake, read, tuple(each.shape for each in shapes), more)
+            for share, terms in zip(shares, found, strict=True):
+                if share > 0.0:
+                    add_doubt(share, more, terms)
         return found

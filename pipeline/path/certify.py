@@ -78,9 +78,9 @@ class SeenInPart(Seen):
 
     doubt: Doubt
 
-    def terms(self, part: slice, centre: Combination) -> np.ndarray:
-        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs with a centre."""
-        return self.doubt.terms(part, centre)
+    def terms(self, part: slice, centres: Sequence[Combination]) -> Sequence[np.ndarray]:
+        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs with each centre."""
+        return self.doubt.terms(part, centres)
 
 
 def _lift(part: slice, rows: RowState, f: ByRow, size: float) -> float:
@@ -166,7 +166,7 @@ class Certifier:
         doubt = Doubt.of(rows, vectors, look, weights, weighted)
         if doubt is None:
             return None
-        known, out = (look.base.products, look.own.products), tuple(rows.empty() for _ in vectors)
+        known, out = look.own.products, tuple(rows.empty() for _ in vectors)
         nonzeros = sum(rows.each(_wake, c, doubt, alpha, out[0], known))
         share = nonzeros / max(1, self.data.nnz)
         if share > MOST_READ:
@@ -209,25 +209,19 @@ def _sums(
     if doubt is None:
         return sums_of(c, f[part], *about, rows.lengths[part], w_norm, near)
     w = 1.0, *([0.0] * (len(doubt.far) - 1))
-    return sums_of(c, f[part], *about, doubt.terms(part, w), w_norm, near, ~doubt.awake[part])
+    return sums_of(c, f[part], *about, doubt.terms(part, [w])[0], w_norm, near, ~doubt.awake[part])
 
 
-_Known = tuple[Sequence[ByRow], Sequence[ByRow]]
-
-
-def _wake(part: slice, c: float, doubt: Doubt, alpha: ByRow, f: ByRow, known: _Known) -> int:
+def _wake(part: slice, c: float, doubt: Doubt, alpha: ByRow, f: ByRow, known: Sequence[ByRow]) -> int:
     """Write estimates of margins, and which rows have to be read; return how many nonzeros these have."""
-    rows, found = doubt.state, doubt.products(0, part, *known)
-    f[part] = found
-    awake = ~doubt.asleep(found, alpha[part], c * rows.costs[part], part)
-    doubt.awake[part] = awake
-    return int(rows.lengths[part].sum(dtype=np.int64, where=awake))
+    f[part] = found = doubt.products(0, part, known)
+    return doubt.wake(found, alpha[part], (c, doubt.state.costs[part]), part)
 
 
-def _estimate(part: slice, doubt: Doubt, out: Sequence[ByRow], known: _Known) -> None:
+def _estimate(part: slice, doubt: Doubt, out: Sequence[ByRow], known: Sequence[ByRow]) -> None:
     """Write estimates of the products with all vectors but the first."""
     for k in range(1, len(out)):
-        out[k][part] = doubt.products(k, part, *known)
+        out[k][part] = doubt.products(k, part, known)
 
 
 def _at_bound(part: slice, c: float, rows: RowState, alpha: ByRow, free: ByRow) -> tuple[Fraction, float, int]:

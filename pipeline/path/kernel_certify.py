@@ -19,6 +19,7 @@ each to within what rounding has done to kernel values (``maths.kernel``).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -34,7 +35,7 @@ from pipeline.maths.rounding import SAFE, UNIT, dot_error, inner, nearest
 from pipeline.maths.rules import rule_named
 from pipeline.passes.kernel_sums import KernelPasses
 from pipeline.path.kernel_sides import Sides
-from pipeline.path.point import CertifiedPoint
+from pipeline.path.point import CertifiedPoint, Seen
 from pipeline.working.state import RowState
 
 LEAST_NORM = 1e-150  # that |w| is bounded by, so that errors which are relative to it are numbers
@@ -94,15 +95,30 @@ class KernelPoint(CertifiedPoint):
     errors: tuple[np.ndarray, ...]
     norm: float
 
-    def terms(self, part: slice, centre: Combination) -> np.ndarray:
-        """Return of how many terms a dot product is that is as inexact as some rows' products."""
-        del centre  # products with w and v are about as inexact
+    @property
+    def seen(self) -> Seen:
+        """What the point knows of every row."""
         span = self.reference.span
-        found = [
-            terms_of(error[part], self.norm, size * span.unit)
-            for error, size in zip(self.errors, span.norms, strict=True)
-        ]
-        return np.maximum(*found) if len(found) == 2 else found[0]
+        sizes = tuple(size * span.unit for size in span.norms)
+        return SeenByColumns(self.products, self.state, self.errors, self.norm, sizes)
+
+
+@dataclass(frozen=True)
+class SeenByColumns(Seen):
+    """What a point knows of rows whose products are sums of kernel columns: these are off by ``errors``.
+
+    ``sizes`` are the lengths of the vectors that the products are with, ``norm`` is that of all rows.
+    """
+
+    errors: tuple[np.ndarray, ...]
+    norm: float
+    sizes: tuple[float, ...]
+
+    def terms(self, part: slice, centres: Sequence[Combination]) -> Sequence[np.ndarray]:
+        """Return of how many terms a dot product is that is as inexact as some rows' products."""
+        found = [terms_of(error[part], self.norm, size) for error, size in zip(self.errors, self.sizes, strict=True)]
+        most = np.maximum(*found) if len(found) == 2 else found[0]
+        return [most] * len(centres)  # products with w and v are about as inexact
 
 
 def terms_of(errors: np.ndarray, norm: float, size: float) -> np.ndarray:

@@ -6,16 +6,18 @@ stays proven, whoever certifies what afterwards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from pipeline.maths.ball import Combination, ball_counts
+from pipeline.maths.ball import Combination
 from pipeline.maths.certificate import Certificate
 from pipeline.maths.certified_pair import CertifiedPair
 from pipeline.maths.eps_grid import Reach
+from pipeline.maths.intersection import Counts
 from pipeline.maths.region import Region
 from pipeline.maths.rounding import SAFE
 from pipeline.maths.rules import rule_named
@@ -88,10 +90,9 @@ class Seen:
     products: tuple[ByRow, ...]
     state: RowState
 
-    def terms(self, part: slice, centre: Combination) -> np.ndarray:
-        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs with a centre."""
-        del centre
-        return self.state.lengths[part]
+    def terms(self, part: slice, centres: Sequence[Combination]) -> Sequence[np.ndarray]:
+        """Return, for some rows, of how many terms a dot product is that is as inexact as theirs with each centre."""
+        return [self.state.lengths[part]] * len(centres)
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,6 @@ class PointProof:
 
     seen: Seen
     region: Region
-    _last: dict[tuple[int, int], list[np.ndarray]] = field(default_factory=dict)  # terms of the rows last asked for
 
     @property
     def proves(self) -> bool:
@@ -112,24 +112,15 @@ class PointProof:
         """The radius of the region's first ball."""
         return self.region.radius
 
-    def counts(self, part: slice) -> list[tuple[int, int]]:
-        """Return how many of some rows that are trained on each ball alone proves to be ZERO, and how many UPPER."""
-        some, state = [p[part] for p in self.seen.products], self.seen.state
-        norms, costs, unit = state.norms[part], state.costs[part], self.region.span.unit
-        terms = self._terms(part)
-        return [ball_counts(b, some, norms, t, costs, unit) for b, t in zip(self.region.balls, terms, strict=True)]
+    def bounds(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper bounds for some rows."""
+        return self._bounds(part, None)[:2]
 
-    def _terms(self, part: slice) -> list[np.ndarray]:
-        """Return the rows' terms, ball by ball; of data that are one chunk they are asked for twice a step."""
-        key = part.start, part.stop
-        found = self._last.get(key)
-        if found is None:
-            found = [self.seen.terms(part, ball.centre) for ball in self.region.balls]
-            self._last.clear()
-            self._last[key] = found
-        return found
+    def for_verdicts(self, part: slice) -> tuple[np.ndarray, np.ndarray, Counts]:
+        """Return bounds that give the same verdicts, sooner; of two balls also how many rows each decides alone."""
+        return self._bounds(part, self.seen.state.costs[part])
 
-    def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Return lower and upper bounds for some rows; for verdicts they need not be ``sharp``."""
-        some = [p[part] for p in self.seen.products]
-        return self.region.bounds(some, self.seen.state.norms[part], self._terms(part), sharp)
+    def _bounds(self, part: slice, costs: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, Counts]:
+        some, norms = [p[part] for p in self.seen.products], self.seen.state.norms[part]
+        terms = self.seen.terms(part, [ball.centre for ball in self.region.balls])
+        return self.region.bounds(some, norms, terms, costs)

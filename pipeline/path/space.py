@@ -53,12 +53,11 @@ class Proof(Protocol):
     def proves(self) -> bool: ...  # noqa: D102
     @property
     def radius(self) -> float: ...  # noqa: D102
-    def counts(self, part: slice) -> list[tuple[int, int]]:
-        """Return how many of some rows that are trained on each ball alone proves to be ZERO, and how many UPPER."""
-        ...
+    def for_verdicts(self, part: slice) -> tuple[np.ndarray, np.ndarray, list[tuple[int, int]]]:
+        """Return lower and upper bounds of z_i . w* for some rows, as sharp as verdicts need them.
 
-    def bounds(self, part: slice, sharp: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Return lower and upper bounds of z_i . w* for some rows; for verdicts they need not be ``sharp``."""
+        Of two balls also how many rows that are trained on each alone proves to be ZERO, and how many UPPER.
+        """
         ...
 
 

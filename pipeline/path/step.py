@@ -105,8 +105,7 @@ class Stepper:
             expected = self._expected(start, c)
             pair = self.space.scaled(ref, c)
             proven = ref.proof(c, self.spec.rule)
-            counts = self._screen(ref, c, pair.alpha, outlook, proven, expected)
-            rules = self._counts_by_part(proven)
+            counts, rules = self._screen(ref, c, pair.alpha, outlook, proven, expected)
         verdicts, self.state.verdicts = self.state.verdicts, self.state.empty(np.int8)
         target = SHARE_FOR_SOLVER * self.spec.tol * _worth(ref, c)
         tol, largest, solvers, stall = self.spec.tol, 0, Counter[str](), Stall()
@@ -154,8 +153,10 @@ class Stepper:
 
     def _screen(
         self, ref: Point, c: float, alpha: ByRow, outlook: Outlook, proven: Proof, centre: ByRow
-    ) -> Counter[int]:
+    ) -> tuple[Counter[int], dict[str, list[int]] | None]:
         """Write verdicts and working set at C from the reference's ball; return how many rows have which verdict.
+
+        And how many rows each rule that the run's is made of proves to be ZERO and UPPER, by the same reference.
 
         A working set that does not fit into memory is chosen again with a narrower band: the rows least likely to move
         wait, frozen, until a certificate asks for them. If a quarter of the band is still too much, blocks of rows are
@@ -164,27 +165,21 @@ class Stepper:
         band = full = outlook.band(ref.proof(c, "bt1").radius)
         while True:
             self.state.chosen = self.state.empty(np.bool_)
-            counts = self._classify(proven, band, c, alpha, centre)
+            found = self._classify(proven, band, c, alpha, centre)
             if not self.spec.predict or band <= LEAST_BAND * full or self.space.fits(self.state.chosen):
-                return counts
+                return found
             band /= 2
 
-    def _classify(self, proven: Proof, band: float, c: float, alpha: ByRow, centre: ByRow) -> Counter[int]:
-        """Write verdicts and working set by a region, for alphas in the box of C = ``c``."""
+    def _classify(
+        self, proven: Proof, band: float, c: float, alpha: ByRow, centre: ByRow
+    ) -> tuple[Counter[int], dict[str, list[int]] | None]:
+        """Write verdicts and working set by a region, for alphas in the box of C = ``c``; return as ``_screen``."""
         rows, modes = self.state, (proven.proves, self.spec.predict)
         found = rows.each(_classify, proven, (band, c), alpha, centre, modes, rows)
-        return Counter({verdict: sum(part[k] for part in found) for k, verdict in enumerate((ZERO, UPPER))})
-
-    def _counts_by_part(self, proven: Proof) -> dict[str, list[int]] | None:
-        """Return how many rows each rule that the run's is made of proves to be ZERO and UPPER, by the same reference.
-
-        One look at arrays that are at hand: 1.4 % of the time of the paths of a9a and mushrooms.
-        """
-        rules = rule_named(self.spec.rule).made_of
-        if not rules:
-            return None
-        parts = self.state.each(_counts, proven)
-        return {rule: [sum(part[k][side] for part in parts) for side in (0, 1)] for k, rule in enumerate(rules)}
+        counts = Counter({verdict: sum(part[0][k] for part in found) for k, verdict in enumerate((ZERO, UPPER))})
+        rules = rule_named(self.spec.rule).made_of if found[0][1] else ()
+        alone = {rule: [sum(part[1][k][side] for part in found) for side in (0, 1)] for k, rule in enumerate(rules)}
+        return counts, alone or None
 
     def _expected(self, start: Start, c: float) -> ByRow:
         """Return where the margins are expected at C."""
@@ -269,17 +264,14 @@ def _classify(
     centre: ByRow,
     modes: tuple[bool, bool],
     rows: RowState,
-) -> tuple[int, int]:
-    """Write verdicts and working set for some rows, ``at`` a band and a C; return how many are ZERO and UPPER."""
-    (band, c), bounds = at, proven.bounds(part, sharp=False)
-    u, verdicts, chosen = c * rows.costs[part], rows.verdicts[part], rows.chosen[part]
-    classify(bounds, centre[part], (band, rows.norms[part]), alphas[part], u, modes, verdicts, chosen)
-    zero, upper = (int(np.count_nonzero((verdicts == verdict) & (u > 0.0))) for verdict in (ZERO, UPPER))
-    return zero, upper
+) -> tuple[tuple[int, int], list[tuple[int, int]]]:
+    """Write verdicts and working set for some rows, ``at`` a band and a C; return how many are ZERO and UPPER.
 
-
-def _counts(part: slice, proven: Proof) -> list[tuple[int, int]]:
-    return proven.counts(part)
+    And how many each ball of two proves to be alone.
+    """
+    (band, c), (lower, upper, alone) = at, proven.for_verdicts(part)
+    about = (band, rows.norms[part]), alphas[part], (c, rows.costs[part])
+    return classify((lower, upper), centre[part], *about, modes, rows.verdicts[part], rows.chosen[part]), alone
 
 
 def _expect(part: slice, expected: ByRow, f: ByRow, trend: tuple[float, ByRow, ByRow]) -> None:
@@ -293,10 +285,7 @@ def _surprise(part: slice, rows: RowState, f: ByRow, expected: ByRow) -> tuple[f
 
 def _outside(part: slice, rows: RowState, c: float, f: ByRow, alphas: ByRow) -> tuple[float, int, int]:
     """Return the gap outside the working set, how many rows are inside their box, and how many at its top."""
-    alpha, u = alphas[part], c * rows.costs[part]
-    outside = float(gap_outside(f[part], alpha, u, rows.chosen[part]))
-    free, upper = np.count_nonzero((alpha > 0.0) & (alpha < u)), np.count_nonzero((alpha == u) & (u > 0.0))
-    return outside, int(free), int(upper)
+    return gap_outside(f[part], alphas[part], c, rows.costs[part], rows.chosen[part])
 
 
 class Stall:

@@ -78,7 +78,7 @@ def screen(rows: MemoryRows, pair: MemoryPair, c: float, rule: str = "it") -> Sc
         drift = drift_of_sum(float(np.sum(upper * rows.norms)), rows.costs.size + 2)
         ref = ref.with_signs(v, pair.vectors, drift, math.fsum(rows.costs * s))
         products = (*products, problem.margins(rows.z, v))
-    lower, upper = chosen.region(ref, c).bounds(products, rows.norms, [rows.lengths] * 2)
+    lower, upper, _ = chosen.region(ref, c).bounds(products, rows.norms, [rows.lengths] * 2)
     return Screened(lower, upper, verdicts(lower, upper))
 
 

@@ -19,7 +19,7 @@ def bounds(m1, r1, m2, r2, z):
     sizes = [float(np.linalg.norm(m)) for m in (m1, m2)]
     one, two = Ball((1.0, 0.0), r1 * r1, 0.0, 0.0, sizes[0]), Ball((0.0, 1.0), r2 * r2, 0.0, 0.0, sizes[1])
     products, norms, lengths = (z @ m1, z @ m2), np.linalg.norm(z, axis=1), np.full(len(z), z.shape[1])
-    found = intersection_bounds(one, two, span, products, norms, [lengths, lengths])
+    found = intersection_bounds(one, two, span, products, norms, [lengths, lengths])[:2]
     return found, [ball_bounds(ball, products, norms, lengths) for ball in (one, two)]
 
 
@@ -140,7 +140,7 @@ def test_bounds_that_are_not_sharp_give_the_same_verdicts(seed, d, r1, r2):
     span, sizes = Span.of([m1, m2]), [float(np.linalg.norm(m)) for m in (m1, m2)]
     balls = Ball((1.0, 0.0), r1 * r1, 0.0, 0.0, sizes[0]), Ball((0.0, 1.0), r2 * r2, 0.0, 0.0, sizes[1])
     about = (z @ m1, z @ m2), np.linalg.norm(z, axis=1), [np.full(len(z), d)] * 2
-    sharp, loose = (intersection_bounds(*balls, span, *about, sharp=flag) for flag in (True, False))
+    sharp, loose = (intersection_bounds(*balls, span, *about, costs)[:2] for costs in (None, np.ones(len(z))))
     if np.any(sharp[0] > sharp[1]):
         return  # balls that do not meet hold no w*
     np.testing.assert_array_equal(sharp[0] > 1.0, loose[0] > 1.0)
@@ -154,7 +154,8 @@ def test_bounds_that_are_not_sharp_leave_out_what_is_decided():
     one, two = Ball((1.0, 0.0), 0.25, 0.0, 0.0, 1.0), Ball((0.0, 1.0), 0.25, 0.0, 0.0, 1.0)
     m1, m2 = np.array([1.0, 0.3]), np.array([1.0, -0.3])
     about = (z @ m1, z @ m2), np.linalg.norm(z, axis=1), [np.full(2, 2)] * 2
-    sharp, loose = (intersection_bounds(one, two, Span.of([m1, m2]), *about, sharp=flag) for flag in (True, False))
+    span = Span.of([m1, m2])
+    sharp, loose = (intersection_bounds(one, two, span, *about, costs)[:2] for costs in (None, np.ones(2)))
     assert loose[0][0] > 1.0
     assert sharp[0][0] > loose[0][0]
     assert (sharp[0][1], sharp[1][1]) == (loose[0][1], loose[1][1])

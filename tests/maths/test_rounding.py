@@ -112,7 +112,7 @@ def test_an_overflow_in_a_ball_decides_nothing():
     span = Span(((1e200, np.inf), (np.inf, 1e200)), (0.0, 0.0))
     assert not span.square((1e200, -1e200)) < np.inf
     one, two = Ball((1.0, 0.0), 1.0, 0.0, 0.0, 1.0), Ball((0.0, 1.0), np.nan, np.nan, 0.0, 1.0)
-    lower, upper = intersection_bounds(one, two, span, (np.array([3.0]),) * 2, np.ones(1), [np.ones(1)] * 2)
+    lower, upper, _ = intersection_bounds(one, two, span, (np.array([3.0]),) * 2, np.ones(1), [np.ones(1)] * 2)
     assert 1.9 < lower[0] < 2.0
     assert 4.0 < upper[0] < 4.1
 

@@ -82,7 +82,9 @@ def test_classify_row_by_row(seed, band, proving, betting):
     u = rng.choice([0.0, 1.0, 2.0], n)
     alpha = u * rng.choice([0.0, 0.5, 1.0], n)
     verdicts, chosen = np.empty(n, np.int8), np.empty(n, np.bool_)
-    classify((lower, upper), centre, (band, norms), alpha, u, (proving, betting), verdicts, chosen)
+    box = 0.5, 2 * u
+    counts = classify((lower, upper), centre, (band, norms), alpha, box, (proving, betting), verdicts, chosen)
+    assert counts == tuple(np.count_nonzero((verdicts == side) & (u > 0)) for side in (ZERO, UPPER))
     for i in range(n):
         proven = ZERO if lower[i] > 1 else UPPER if upper[i] < 1 else KEEP
         bet = ZERO if centre[i] - band * norms[i] > 1 else UPPER if centre[i] + band * norms[i] < 1 else KEEP
@@ -98,7 +100,7 @@ def test_classify_row_by_row(seed, band, proving, betting):
 def test_bounds_that_are_not_numbers_decide_nothing():
     verdicts, chosen, nan = np.empty(1, np.int8), np.empty(1, np.bool_), np.array([np.nan])
     one = np.ones(1)
-    classify((nan, nan), nan, (0.1, one), one, one, (True, True), verdicts, chosen)
+    classify((nan, nan), nan, (0.1, one), one, (1.0, one), (True, True), verdicts, chosen)
     assert (verdicts[0], chosen[0]) == (KEEP, True)
 
 
@@ -111,6 +113,8 @@ def test_the_gap_is_that_of_rows_inside_and_outside(seed):
     w = alpha @ z
     f, chosen = z @ w, rng.random(30) < 0.5
     gap = w @ w / 2 + u @ np.maximum(0, 1 - f) - (alpha.sum() - w @ w / 2)
-    parts = gap_outside(f, alpha, u, chosen), gap_outside(f, alpha, u, ~chosen)
+    (one, *sides), (other, *_) = (gap_outside(f, alpha, 0.5, 2 * u, mask) for mask in (chosen, ~chosen))
+    assert sides == [np.count_nonzero((alpha > 0) & (alpha < u)), np.count_nonzero((alpha == u) & (u > 0))]
+    parts = one, other
     assert min(parts) >= 0
     assert sum(parts) == pytest.approx(gap, rel=1e-12)

@@ -117,7 +117,7 @@ def test_estimates_bound_what_they_estimate():
             known = known.extended(each, z @ each, weights)
         found = known.estimate(v, known.dots(v), weights, 3)
         norms, weighted = np.linalg.norm(z, axis=1), np.linalg.norm(z / weights, axis=1)
-        off = np.abs(found.products(known.products) - z @ v)
+        off = np.abs(sum(a * p for a, p in zip(found.coefficients, known.products, strict=True)) - z @ v)
         rounding = 1e-12 * norms * (found.size + found.norm)
         assert (off <= norms * found.apart + rounding).all()
         assert (off <= weighted * found.weighted + rounding).all()

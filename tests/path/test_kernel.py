@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,11 +18,13 @@ from hypothesis import strategies as st
 
 import pipeline
 from pipeline.budget import KernelProjection, project_kernel
+from pipeline.engine.engine import Engine
 from pipeline.errors import BudgetError, SolverError
 from pipeline.path import spaces
 from pipeline.path.kernel import KernelSpace
 from pipeline.path.lazy import LazyCertifier
-from pipeline.spec import RULES
+from pipeline.spec import RULES, PathSpec
+from pipeline.working.state import collect
 from tests.kernel_worlds import KernelWorld, c_min_of, check_kernel_run, exact_values, plain_kernel_world
 from tests.oracle import LONG
 from tests.worlds import write_shards
@@ -125,6 +128,22 @@ def test_a_certificate_is_never_better_than_the_truth(tmp_path_factory, seed, sc
     primal, dual = exact_values(world, step.c, step.alpha)
     assert Decimal(step.primal) >= primal
     assert Decimal(step.dual) <= dual
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("rule", ["bt1", "bt2", "it"])
+def test_bounds_are_as_wide_as_products_are_off(tmp_path, rule):
+    """Sums over columns are off by more than a row's number of features says: verdicts went by that alone."""
+    world, off = plain_kernel_world(40, 3, seed=1), 0.01
+    data, spec = write_shards(tmp_path / "shards", world), PathSpec(kernel="rbf", gamma=0.5)
+    with Engine("inline") as engine:
+        state = collect(engine, data, spec, None)
+        space = spaces.make_space(engine, data, state, spec, spaces.projected(engine, data, spec))
+        point = space.certify(1.0, space.first(1.0))
+    worse = replace(point, errors=tuple(error + off for error in point.errors))
+    bounds, wider = (each.proof(1.05, rule).bounds(slice(0, 40)) for each in (point, worse))
+    assert (wider[0] < bounds[0] - 0.9 * off).all()
+    assert (wider[1] > bounds[1] + 0.9 * off).all()
 
 
 def models(run) -> list[bytes]:

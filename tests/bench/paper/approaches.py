@@ -125,7 +125,7 @@ def one_turn(point: Point, c: float, rule: str, shrink: bool, trained: Train) ->
     with turn.took.counted(), turn.rule.counted():
         found = np.full(n, KEEP)
         if rule != "none":
-            found = verdicts(*point.proof(c, rule).bounds(slice(0, n), sharp=False))
+            found = verdicts(*point.proof(c, rule).for_verdicts(slice(0, n))[:2])
     kept, upper = np.flatnonzero(found == KEEP), np.flatnonzero(found == UPPER)
     turn.left_open = kept.size / n
     if kept.size:
