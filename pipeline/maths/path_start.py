@@ -19,18 +19,16 @@ from pipeline.maths.rounding import gamma
 def c_min(products: np.ndarray, doubt: float = 0.0) -> float:
     """Return C_min from the products z_i . s of all rows (or of any set that contains the largest); inf if s = 0.
 
-    ``doubt`` bounds what rounding can make of a product that is 0 (see ``doubt_of``): rows that cancel leave a residue
+    ``doubt`` bounds what rounding can make of a product that is 0 (see ``doubt_by``): rows that cancel leave a residue
     of rounding in s, and a largest product within it means that s = 0 as far as float64 can tell.
     """
     largest = float(products.max(initial=0.0))
     return 1.0 / largest if largest > doubt else math.inf
 
 
-def doubt_of(costs: np.ndarray, norms: np.ndarray) -> float:
-    """Bound |z_i . s| where s is 0 but for rounding: max |z_i| times the rounding of a sum of n rows c_j z_j."""
-    return doubt_by(float(norms.max(initial=0.0)), float(costs @ norms), costs.size)
-
-
 def doubt_by(longest: float, reach: float, n_rows: int) -> float:
-    """Return that bound from max |z_i|, sum c_j |z_j| and the number of rows."""
+    """Bound |z_i . s| where s is 0 but for rounding: max |z_i| times the rounding of a sum of n rows c_j z_j.
+
+    ``reach`` is sum c_j |z_j|.
+    """
     return longest * reach * float(gamma(float(n_rows)))
