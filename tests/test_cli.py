@@ -147,3 +147,29 @@ def test_a_closed_pipe_is_not_a_traceback(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("words", [["datasets", "list"], ["--version"]])  # more and less than what is kept back
+def test_output_that_has_no_room_is_one_line(words):
+    code = "from pipeline.cli import main; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "No space left on device" in done.stderr
+
+
+def test_a_command_that_is_a_process_ends_as_python_does(tmp_path):
+    """It does not take modules apart, but what is to be done at the end is done, and what was said is written."""
+    code = (
+        "import atexit, pathlib, threading, time; from pipeline.cli import main\n"
+        "atexit.register(lambda: pathlib.Path('at-exit').touch())\n"
+        "threading.Thread(target=lambda: (time.sleep(0.3), pathlib.Path('thread').touch())).start(); main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "datasets", "list"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "breast_cancer" in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"at-exit", "thread"}

@@ -75,7 +75,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; every expected failure is one line on stderr."""
     told.begin()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs allow BLAS one thread: others would only wait, spinning
-    told.leave(_run(sys.argv[1:] if arguments is None else arguments))
+    whole = arguments is None  # process: whoever gives arguments may go on
+    told.leave(_run(sys.argv[1:] if arguments is None else arguments), whole)
 
 
 def _run(words: list[str]) -> int:
@@ -84,6 +85,7 @@ def _run(words: list[str]) -> int:
         with warnings.catch_warnings(), app.make_context("svmsieve", list(words)) as context:
             _show_warnings()
             app.invoke(context)
+        sys.stdout.flush()
         return 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -98,8 +100,7 @@ def _run(words: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _stopped()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return _without_output(1)
     except SieveError as error:
         if told.number:  # worker processes get the signal, too, and are missed
             return _stopped()
@@ -109,6 +110,16 @@ def _run(words: list[str]) -> int:
         return fail(" ".join(str(error).split()))
     except MemoryError:
         return fail("out of memory; use fewer --workers or smaller shards")
+    except OSError as error:
+        if error.filename is not None:  # of a file, which whoever opened it should have spoken of
+            raise
+        return _without_output(fail(f"what it says cannot be written ({error.strerror}); send it elsewhere"))
+
+
+def _without_output(code: int) -> int:
+    """Let what cannot be written any more go nowhere when Python ends; return the exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def _stopped() -> int:
