@@ -131,6 +131,22 @@ def test_a_certificate_is_never_better_than_the_truth(tmp_path_factory, seed, sc
 
 
 @pytest.mark.attack
+@pytest.mark.parametrize("cost", [1e16, 1e17, 1e18])
+def test_a_row_of_a_huge_cost_takes_digits_of_the_others(tmp_path, cost):
+    """Bins are for the largest alpha that there may be: what they lose of the others is part of a certificate."""
+    for seed in (2, 5):
+        rng = np.random.default_rng(seed)
+        costs = rng.random(40) + 0.5
+        x, y = 3 * rng.standard_normal((40, 2)), np.where(np.arange(40) % 2, 1.0, -1.0)
+        world = KernelWorld(x, y, np.where(np.arange(40) == 0, cost, 1.0) * costs, 0.0, gamma=1.0)
+        data = write_shards(tmp_path / str(seed), world)
+        (step,) = pipeline.fit_path(data, scheduler="inline", kernel="rbf", gamma=1.0, grid=[1.0], tol=0.3).steps
+        primal, dual = exact_values(world, step.c, step.alpha)
+        assert Decimal(step.primal) >= primal
+        assert Decimal(step.dual) <= dual
+
+
+@pytest.mark.attack
 @pytest.mark.parametrize("rule", ["bt1", "bt2", "it"])
 def test_bounds_are_as_wide_as_products_are_off(tmp_path, rule):
     """Sums over columns are off by more than a row's number of features says: verdicts went by that alone."""
