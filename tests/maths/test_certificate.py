@@ -16,9 +16,10 @@ from sklearn.datasets import load_breast_cancer
 
 from pipeline.errors import SpecError
 from pipeline.maths.ball import drift_of_sum
-from pipeline.maths.certificate import Certificate, certify, sums_of
+from pipeline.maths.certificate import Certificate, Sums, certify, sums_of
+from pipeline.maths.certified_pair import _from_the_dual
 from pipeline.maths.rounding import square_between
-from pipeline.maths.slack import near_margin
+from pipeline.maths.slack import Near, near_margin
 from tests.in_memory import problem
 
 
@@ -130,6 +131,43 @@ def test_sums_survive_many_magnitudes():
     n = alpha.size
     sums = sums_of(1e16, np.full(n, 2.0), alpha, np.ones(n), np.ones(n), np.ones(n, int), 1.0)
     assert float(sums.alpha) == math.fsum(alpha)
+
+
+@pytest.mark.attack
+@given(seed=st.integers(0, 2**32), n=st.integers(1, 20), c=st.floats(1e-4, 1e4))
+def test_sums_of_slacks_that_are_exact_are_on_the_right_side(seed, n, c):
+    """Nothing is left that could hide the rounding of products, and of their sums."""
+    rng = np.random.default_rng(seed)
+    slack, costs, norms = rng.standard_normal(n), rng.random(n) + 0.5, rng.random(n)
+    u = c * costs
+    alpha = u * rng.random(n)
+    near = Near(np.arange(n), slack, np.zeros(n))
+    found = sums_of(c, 1.0 - slack, alpha, costs, norms, np.ones(n, int), 1.0, near)
+    s, k, a, box, z = ([Fraction(v) for v in x.tolist()] for x in (slack, costs, alpha, u, norms))
+    hinge = sum(kk * max(Fraction(0), x) for kk, x in zip(k, s, strict=True))
+    gap = sum((b - y) * x if x > 0 else -y * x for b, y, x in zip(box, a, s, strict=True))
+    assert found.hinge_low <= hinge <= found.hinge
+    assert gap <= found.gap
+    assert sum(x * y for x, y in zip(a, z, strict=True)) <= found.reach
+    assert float(found.hinge - found.hinge_low) <= 1e-13 * float(found.hinge) + 1e-300
+
+
+@pytest.mark.attack
+@given(seed=st.integers(0, 2**32), d=st.integers(2, 30), drift=st.sampled_from([0.0, 1e-3]))
+def test_a_hinge_from_the_dual_value_is_not_below_the_truth(seed, d, drift):
+    """Where w and w_alpha are all but orthogonal their product has few digits that are right.
+
+    And sum alpha_i z_i may be anywhere within the drift of w_alpha.
+    """
+    rng = np.random.default_rng(seed)
+    w, other = rng.standard_normal((2, d))
+    w_alpha = other - (other @ w) / (w @ w) * w + 1e-14 * w
+    exact = sum(Fraction(x) * Fraction(y) for x, y in zip(w.tolist(), w_alpha.tolist(), strict=True))
+    alpha = max(Fraction(0), Fraction(float(exact)))
+    sums = Sums(3, Fraction(10) ** 6, Fraction(0), Fraction(0), alpha, Fraction(3), Fraction(0))
+    found, dual_square = _from_the_dual(1.0, sums, w, w_alpha, drift)
+    assert found.hinge >= alpha - exact + Fraction(float(np.linalg.norm(w)) * drift) * (1 - Fraction(1, 10**15))
+    assert dual_square >= Fraction(float(np.linalg.norm(w_alpha)) + drift) ** 2 * (1 - Fraction(1, 10**15))
 
 
 @pytest.mark.attack
