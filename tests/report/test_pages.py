@@ -78,6 +78,7 @@ def runs(tmp_path_factory, two):
     fit_path(two, out=root / "hold-out", c_max=3.0, epsilon=0.1, holdout=0.3, **SETTINGS)
     fit_path(two, out=root / "folds", grid=grid, cv=3, **SETTINGS)
     fit_path(two, out=root / "plain", grid=grid, **SETTINGS)
+    fit_path(two, out=root / "one", grid=grid[:1], **SETTINGS)
     tune(two, out=root / "tuned", cv=3, **SETTINGS)
     fit_path(two, out=root / "kernel", grid=grid, holdout=0.3, kernel="rbf", gamma=0.3, **SETTINGS)
     fit_path(several, out=root / "classes", grid=grid, holdout=0.3, **SETTINGS)
@@ -137,9 +138,19 @@ def test_the_same_run_has_the_same_page(pages, runs, tmp_path):
         ("hold-out", ["certified", "best accuracy", "ROC", "Reliability", "Confusion", "BT1", "BT2", "no calibration"]),
         ("folds", ["fold 3", "± 1 SE", "one SE", "each scored by the model of the fold that left it out"]),
         ("plain", ["Nothing was scored", "of the last C", "--data DATA"]),
-        ("tuned", ["probability by the calibration", "svmsieve tune", "one C", "fitted on these scores"]),
+        ("tuned", ["probability by the calibration", "svmsieve tune", "of the search", "fitted on these scores"]),
+        ("one", ["one step", "one C"]),
         ("kernel", ["has no weights", "ROC"]),
-        ("classes", ["9 models are certified", "What is taken for what", "Class 2", "the largest of all classes"]),
+        (
+            "classes",
+            [
+                "9 models are certified",
+                "What is taken for what",
+                "Class 2",
+                "the largest of all classes",
+                "Class 2: paths of the largest",
+            ],
+        ),
     ],
 )
 def test_what_is_on_it(pages, name, texts):
@@ -254,14 +265,14 @@ def test_two_runs_side_by_side(runs):
         (["RUN", "--figure", "validation", "--out", "r.html"], "end it with .svg or .png or .pdf"),
         (["RUN", "--compare", "nowhere", "--out", "r.html"], "not a run directory"),
         (["PLAIN", "--figure", "validation", "--out", "r.svg"], "nothing was scored"),
-        (["TUNED", "--figure", "time", "--out", "r.svg"], "has one C"),
+        (["ONE", "--figure", "time", "--out", "r.svg"], "has one C"),
         (["KERNEL", "--figure", "weights", "--out", "r.svg"], "no weights of features"),
         (["CLASSES", "--figure", "weights", "--out", "r.svg"], "name one of them"),
     ],
 )
 def test_errors_are_one_line(capsys, monkeypatch, runs, tmp_path, words, said):
     monkeypatch.chdir(tmp_path)
-    names = {"RUN": "hold-out", "PLAIN": "plain", "TUNED": "tuned", "KERNEL": "kernel", "CLASSES": "classes"}
+    names = {"RUN": "hold-out", "PLAIN": "plain", "ONE": "one", "KERNEL": "kernel", "CLASSES": "classes"}
     words = [re.sub(r"^[A-Z]+", lambda found: str(runs / names[found[0]]), word) for word in words]
     code, _, err = command(capsys, "report", *words)
     assert (code, said in err, err.count("\n")) == (1, True, 1), err
