@@ -11,7 +11,8 @@ from pipeline.report.along import sections_along
 from pipeline.report.commands import commands
 from pipeline.report.compare import compare_section
 from pipeline.report.figures import validation_figure
-from pipeline.report.judged import HEADING, classes_section, judged_section
+from pipeline.report.judged import HEADING, judged_section
+from pipeline.report.judged_classes import classes_section
 from pipeline.report.over_c import OverC, over_c, over_search
 from pipeline.report.page import made_by
 from pipeline.report.parts import Page, PageSection, number
@@ -96,7 +97,8 @@ def validation_section(curve: ScoreCurve | None, patience: int | None = None) ->
 def _judged(run: AnyRun, given: Any, rows_of: str | None) -> PageSection:
     kept = given or run.header.held_out
     if isinstance(kept, ClassesHeldOut) and isinstance(run, ClassesRun):
-        return classes_section(kept, run.classes, rows_of)
+        own = [each for each in run.header.calibration or () if each.c in (None, kept.c)]
+        return classes_section(kept, run.classes, own or None, rows_of)
     if isinstance(kept, HeldOut) and isinstance(run, Run):
         about, calibration = run.header.data, run.header.calibration
         sides = _side(about.negative, "-1"), _side(about.positive, "+1")

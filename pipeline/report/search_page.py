@@ -40,5 +40,7 @@ def search_page(path: Path) -> Page:
     done = f"{counted(numbers.count, 'value')} of C in {counted(len(places), 'fold')} so far"
     said = f"Not finished: the search has {done}, {gap}{best_score(curve)}."
     certificates, *others = sections_along(first, numbers, None)
+    for each in (certificates, *others):
+        each.lead += " All folds together."
     sections = [validation_section(curve), later, certificates, *others, about]
     return Page(f"svmsieve: {shown_name(str(path), 60)}", said, False, sections, made_by())

@@ -149,6 +149,9 @@ def test_the_same_run_has_the_same_page(pages, runs, tmp_path):
                 "Class 2",
                 "the largest of all classes",
                 "Class 2: paths of the largest",
+                "ROC (area",
+                "Precision and recall (average",
+                "Class 2: reliability",
             ],
         ),
     ],
@@ -235,7 +238,7 @@ def test_rows_that_were_trained_on_are_refused(runs, two, tmp_path, name, proble
     header = json.loads((tmp_path / "run" / "run.json").read_text()) | {"held_out": None}
     (tmp_path / "run" / "run.json").write_text(json.dumps(header))
     if problem:
-        with pytest.raises(RunError, match=r"nothing was scored|trained on"):
+        with pytest.raises(RunError, match=problem):
             page_of(str(tmp_path / "run"), data=two)
     else:
         assert "each scored by the model of the fold" in said(tmp_path / "run", data=two)
@@ -244,6 +247,17 @@ def test_rows_that_were_trained_on_are_refused(runs, two, tmp_path, name, proble
 def test_other_rows_are_scored_as_they_are(runs, tmp_path):
     other = shards_of(tmp_path, sparse_rows(40, seed=7), bias=1.0)
     assert "on 40 rows: all rows of" in said(runs / "hold-out", data=other)
+
+
+def test_rows_are_scored_by_the_last_model_where_nothing_was(runs, tmp_path):
+    other = shards_of(tmp_path, sparse_rows(40, seed=7), bias=1.0)
+    text = said(runs / "plain", data=other)
+    assert "C = 1 on 40 rows" in text and "by the model of the last C, as the run has scored nothing" in text
+
+
+@pytest.mark.parametrize("other", ["kernel", "classes"])
+def test_weights_that_cannot_be_compared_are_named(runs, other):
+    assert "where both runs are linear and of two classes" in said(runs / "folds", compare=str(runs / other))
 
 
 def test_two_runs_side_by_side(runs):
