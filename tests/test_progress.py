@@ -118,6 +118,13 @@ def test_steps_that_get_longer_are_counted():
     assert 40 * (1 / (way[40] / way[-1]) - 1) > 10 * 79, "from the share that is done alone it would be hours"
 
 
+def test_one_long_step_is_no_trend():
+    """Steps of a second, and one of two minutes on the way."""
+    left, moments = TimeLeft(), np.cumsum(np.where(np.arange(160) == 24, 120.0, 1.0))
+    found = [left.told(k / 159, float(now)) for k, now in enumerate(moments)]
+    assert found[30:159] == pytest.approx(159 - np.arange(30, 159), abs=2)
+
+
 def test_a_path_may_end_for_lack_of_rows_at_their_bound():
     left = TimeLeft()
     found = [left.told(k / 400, float(k), at_bound=1 - k / 100) for k in range(100)]
