@@ -204,6 +204,16 @@ def test_hostile_names_stay_text(tmp_path):
         ElementTree.fromstring(svg)  # noqa: S314 - ours
 
 
+def test_classes_whose_names_look_alike_have_figures_of_their_own(tmp_path):
+    made = sparse_rows(90)
+    names = np.array(["a+", "a-", "a*"])[np.argmax(made.x[:, :3], axis=1)]
+    data = shards_of(tmp_path, Table(made.x, names, made.costs))
+    fit_path(data, out=tmp_path / "run", grid=(0.1, 1.0), holdout=0.3, **SETTINGS)
+    page = seen(tmp_path / "run", tmp_path)
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
 def test_an_interrupted_run_shows_what_there_is(runs, tmp_path):
     shutil.copytree(runs / "hold-out", tmp_path / "run")
     header = json.loads((tmp_path / "run" / "run.json").read_text())
