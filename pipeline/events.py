@@ -38,6 +38,7 @@ class Note:
 class StepProgress:
     """A step of the path that has just been certified, or (``done`` False) a round of it that was not enough.
 
+    ``scores`` are those of the step, of a round those of the step before, first the one that C is chosen by.
     ``share`` is how far along the path this C is, from 0 to 1, counted in log C. ``at_bound`` is how many rows are at
     their bound, from 1 to 0, counted in logs; None where the path does not end for lack of them. ``steps_left``
     is how many steps are still to come, where somebody counts them; ``usual_left`` how many usually are.

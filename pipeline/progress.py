@@ -71,7 +71,8 @@ def _step_line(event: StepProgress, left: float | None) -> str:
 
 def _step_pieces(event: StepProgress) -> tuple[list[str], list[str]]:
     """Return what everybody wants to see of a step, C and its score, and the rest."""
-    scored = [f"{name} {value:.4f}" for name, value in list((event.scores or {}).items())[:1] if value is not None]
+    first = [(name, value) for name, value in list((event.scores or {}).items())[:1] if value is not None]
+    scored = [f"{name} {value:.4f}" if event.done else f"{value:.4f} before" for name, value in first]
     rows = [f"{event.screened:.0%} screened", f"{event.working_set:,} rows solved for"]
     gap = f"gap {max(event.relative_gap, 0.0):.1e}{'' if event.done else ' (again)'}"
     return [f"C = {event.c:.4g}", *scored], [*rows, gap, f"{event.passes:.1f} passes"]

@@ -10,16 +10,21 @@ import struct
 import subprocess
 import sys
 import termios
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pipeline.cli import SECTIONS, app
+from pipeline.engine.engine import Engine
 from pipeline.events import Progress, StepProgress
 from pipeline.maths.eps_grid import usual_steps_left
+from pipeline.path.path import run_path
 from pipeline.progress import _fitted, _pieces, _step_line
+from pipeline.spec import PathSpec
 from pipeline.time_left import KEPT, LEAST_SECONDS, TimeLeft
 from tests.test_cli import run
+from tests.trained import shards_of, sparse_rows
 
 STEP = StepProgress(12, 0.0001734, 0.3, 0.98, 123_456, 1.1e-14, 1.0, True, {"balanced_accuracy": 0.9259, "auc": 0.99})
 COLUMNS = 80
@@ -62,6 +67,23 @@ def test_the_longest_score_and_the_time_left_fit():
     assert _fitted(read, COLUMNS - len("ingest") - 23) == "400,000 rows, 40 s left, 1.3 MB of 2.6 MB (50%)"
 
 
+def test_a_round_keeps_the_score_of_the_step_before():
+    pieces = _pieces(replace(STEP, done=False), 719.0, 60.0)
+    assert _fitted(pieces, COLUMNS - len("path") - 23) == "C = 0.0001734, 0.9259 before, 12 min left"
+
+
+def test_every_event_after_the_first_step_has_the_score_that_counts(tmp_path):
+    events = []
+    data = shards_of(tmp_path, sparse_rows(150), bias=1.0)
+    with Engine("inline") as engine:
+        spec = PathSpec(c_max=10.0, epsilon=0.3, holdout=0.3, select="auc", memory=10**9)
+        run = run_path(engine, data, spec, tmp_path / "run", listen=events.append)
+    steps = [event for event in events if isinstance(event, StepProgress) and (event.done or event.step)]
+    assert not all(event.done for event in steps)
+    said = [(next(iter(event.scores)), event.scores["auc"]) for event in steps]
+    assert said == [("auc", run.steps[event.step - (not event.done)].scores["auc"]) for event in steps]
+
+
 def test_a_line_says_all_of_it():
     said = "98% screened, 123,456 rows solved for, gap 1.1e-14, 1.0 passes, balanced_accuracy 0.9259"
     assert _step_line(STEP, None) == f"step 12: C = 0.0001734, {said}"
@@ -94,6 +116,13 @@ def test_steps_that_get_longer_are_counted():
     found = [left.told(share, float(k)) for k, share in enumerate(way / way[-1])]
     assert found[40:119] == pytest.approx(119 - np.arange(40, 119), rel=0.1, abs=2)
     assert 40 * (1 / (way[40] / way[-1]) - 1) > 10 * 79, "from the share that is done alone it would be hours"
+
+
+def test_one_long_step_is_no_trend():
+    """Steps of a second, and one of two minutes on the way."""
+    left, moments = TimeLeft(), np.cumsum(np.where(np.arange(160) == 24, 120.0, 1.0))
+    found = [left.told(k / 159, float(now)) for k, now in enumerate(moments)]
+    assert found[30:159] == pytest.approx(159 - np.arange(30, 159), abs=2)
 
 
 def test_a_path_may_end_for_lack_of_rows_at_their_bound():

@@ -66,18 +66,22 @@ def drawn(draw: Draw, suffix: str, width: float = WIDTH, height: float = HEIGHT)
         return _saved(figure, suffix, facecolor="white", **transparent)
 
 
-def inline_svg(draw: Draw, title: str, description: str, width: float = WIDTH, height: float = HEIGHT) -> str:
-    """Return a figure as an element of a page: with a title and a description, in the colours of its style sheet."""
+def inline_svg(
+    draw: Draw, title: str, description: str, name: str = "f", width: float = WIDTH, height: float = HEIGHT
+) -> str:
+    """Return a figure as an element of a page: with a title and a description, in the colours of its style sheet.
+
+    Ids in it begin with ``name``, which no other figure of the page has.
+    """
     with _figure(draw, width, height, "none") as figure:
         text = _saved(figure, ".svg", transparent=True).decode()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'<g id="[^"]*"', "<g", text)  # ids that every figure of the page has
-    known = "f" + re.sub(r"\W+", "-", title.lower())
-    text = re.sub(r'id="([^"]*)"', rf'id="{known}-\1"', text)
-    text = re.sub(r'(url\(|href=")#', rf"\1#{known}-", text)
-    for name, colour in PALETTE.items():
-        text = text.replace(colour, f"var(--{name})")
+    text = re.sub(r'id="([^"]*)"', rf'id="{name}-\1"', text)
+    text = re.sub(r'(url\(|href=")#', rf"\1#{name}-", text)
+    for colour, value in PALETTE.items():
+        text = text.replace(value, f"var(--{colour})")
     text = re.sub(r"font: [^;\"]*?([\d.]+)px [^;\"]*", r"font: \1px var(--sans)", text)
     box = re.search(r'viewBox="[^"]*"', text)
     assert box is not None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_TICKS = 7  # of an axis of C
+STYLES = ("-", "--", ":")  # of lines, six colours each
 DECADES_OF_GAPS = 6  # below tol that are drawn: closed forms have gaps of rounding alone
 Numbers = Sequence[float] | np.ndarray
 
@@ -125,9 +126,8 @@ def weight_bars(ax: Axes, names: Sequence[str], values: Numbers) -> None:
 
 def weight_paths(ax: Axes, cs: Numbers, names: Sequence[str], paths: np.ndarray, chosen: float | None) -> None:
     """Draw the weights of some features over C, and the C of the chosen model."""
-    styles = ("-", "--", ":")
     for k, (name, path) in enumerate(zip(names, paths, strict=True)):
-        style = styles[k // 6 % len(styles)]
+        style = STYLES[k // 6 % len(STYLES)]
         ax.plot(cs, path, color=colours(k + 1)[k], linestyle=style, linewidth=1.3, label=shown_name(name, 22))
     ax.axhline(0, color=PALETTE["ink"], linewidth=0.8)
     if chosen is not None:
@@ -136,10 +136,14 @@ def weight_paths(ax: Axes, cs: Numbers, names: Sequence[str], paths: np.ndarray,
     _above(ax, 2, size=7)
 
 
-def unit_curve(ax: Axes, x: Numbers, y: Numbers, labels: tuple[str, str], chance: tuple[Numbers, Numbers]) -> None:
-    """Draw a curve in the unit square beside what guessing gives."""
-    ax.plot(*chance, color=PALETTE["grey"], linewidth=1.0, linestyle="--", label="guessing")
-    ax.plot(x, y, color=PALETTE["blue"], label="the model")
+def unit_curves(
+    ax: Axes, curves: Mapping[str, tuple[Numbers, Numbers]], labels: tuple[str, str], base: tuple[float, float] | None
+) -> None:
+    """Draw curves in the unit square; ``base`` is what guessing gives at 0 and 1, where it is the same for all."""
+    if base is not None:
+        ax.plot((0, 1), base, color=PALETTE["grey"], linewidth=1.0, linestyle="--", label="guessing")
+    for k, (name, (x, y)) in enumerate(curves.items()):
+        ax.plot(x, y, color=colours(k + 1)[k], linestyle=STYLES[k // 6 % len(STYLES)], label=shown_name(name, 22))
     ax.set_xlim(-0.01, 1.01)
     ax.set_ylim(-0.01, 1.01)
     ax.set_xlabel(labels[0])

@@ -19,7 +19,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.maths.class_scores import class_scores
 from pipeline.maths.score import WEIGHTED
-from pipeline.runs.held_out import confusion_of
+from pipeline.runs.held_out import classes_held_out_of
 from pipeline.runs.records import Scores
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.spec import PathSpec
@@ -105,7 +105,7 @@ class ClassJudge:
         codes = np.concatenate([found for _, found in self._parts(model.some(0, 1))])
         known = codes != UNKNOWN
         columns = (column[known] for column in self._columns(model, codes.size))
-        return confusion_of(model.c, of, columns, codes[known], len(model.parts))
+        return classes_held_out_of(model.c, of, columns, codes[known], len(model.parts))
 
     def _columns(self, model: ClassesModel, rows: int) -> Iterator[np.ndarray]:
         """Yield the scores of all rows, class after class; a pass is made for as many as fit."""

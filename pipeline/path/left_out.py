@@ -17,7 +17,7 @@ from pipeline.engine.together import Partner, Together
 from pipeline.path.class_judge import split_rows
 from pipeline.runs.classes import ClassesStep
 from pipeline.runs.directory import StepView
-from pipeline.runs.held_out import HOLDOUT, OF_FOLDS, confusion_of, held_out_of
+from pipeline.runs.held_out import HOLDOUT, OF_FOLDS, classes_held_out_of, held_out_of
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import any_model_of
 from pipeline.working.state import collect
@@ -36,7 +36,7 @@ def record_of(data: Dataset, steps: Sequence[StepView | ClassesStep], found: Lef
     of, (scores, labels), c = OF_FOLDS if steps[0].spec.fold else HOLDOUT, found, steps[0].c
     if not data.classes:
         return held_out_of(c, of, scores, labels)
-    return confusion_of(c, of, scores.T, labels, len(data.classes))
+    return classes_held_out_of(c, of, scores.T, labels, len(data.classes))
 
 
 def _left_out(engine: Partner, data: Dataset, step: StepView | ClassesStep) -> LeftOutScores:

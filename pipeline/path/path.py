@@ -346,6 +346,8 @@ class PathRun:
         first, top = min(self.c_min, facts.c) or (grid[0] if grid else facts.c), self._top()
         share = math.log(facts.c / first) / math.log(top / first) if top > first > 0 else 1.0
         step = len(self.writer.steps) - done
+        scored = facts if done or not self.writer.steps else self.writer.steps[-1]
+        select = self.spec.select
         self.listen(
             StepProgress(
                 step=step,
@@ -356,7 +358,7 @@ class PathRun:
                 relative_gap=facts.relative_gap,
                 passes=facts.passes,
                 done=done,
-                scores=facts.scores,
+                scores=None if scored.scores is None else {select: scored.scores.get(select), **scored.scores},
                 at_bound=math.log1p(facts.n_upper) / math.log1p(facts.n_rows) if grid is None else None,
                 usual_left=usual_steps_left(self.spec.epsilon, step) if grid is None else None,
             )

@@ -97,6 +97,7 @@ def _scores(ours: AnyRun, theirs: AnyRun) -> Figure | None:
 
 def _weights(section: PageSection, ours: AnyRun, theirs: AnyRun) -> None:
     if not (isinstance(ours, Run) and isinstance(theirs, Run)) or "rbf" in (ours.spec.kernel, theirs.spec.kernel):
+        section.missing.append("Weights are compared where both runs are linear and of two classes.")
         return
     try:
         steps = ours.best, theirs.best

@@ -14,6 +14,7 @@ from pipeline.runs.score_curve import ScoreCurve, score_name
 from pipeline.runs.weights import TopWeights
 
 RULE_NAMES = {"it": "IT", "bt1": "BT1", "bt2": "BT2", "gap": "gap ball", "none": "none"}
+WORST = 5  # gaps in the table
 
 
 def validation_figure(curve: ScoreCurve, name: str | None = None) -> Figure:
@@ -40,11 +41,11 @@ def gap_figure(path: OverC, tol: float) -> Figure:
     return Figure("Certificates", said, partial(charts.gaps, cs=path.c, found=path.gap, tol=tol), table)
 
 
-def worst_gaps(path: OverC, tol: float, count: int = 5) -> PageTable:
+def worst_gaps(path: OverC, tol: float, caption: str = "The largest gaps") -> PageTable:
     """Return the models with the largest gaps."""
-    worst = np.argsort(-path.gap, kind="stable")[:count]
+    worst = np.argsort(-path.gap, kind="stable")[:WORST]
     rows = [(f"{k}", number(float(path.c[k])), f"{path.gap[k]:.2e}", f"{path.gap[k] / tol:.0%}") for k in worst]
-    return PageTable("The largest gaps", ("step", "C", "relative gap", "of tol"), rows)
+    return PageTable(caption, ("step", "C", "relative gap", "of tol"), rows)
 
 
 def screening_figure(path: OverC, rule: str) -> Figure:
@@ -117,10 +118,11 @@ def weights_figure(found: TopWeights, title: str = "Largest weights") -> Figure:
     return Figure(title, said, partial(charts.weight_bars, names=names, values=values), table, height=height)
 
 
-def paths_figure(found: WeightPaths, chosen: float | None) -> Figure:
-    """Show how the largest weights change over C."""
+def paths_figure(found: WeightPaths, chosen: float | None, whose: str = "", of: str = "") -> Figure:
+    """Show how the largest weights change over C; ``whose`` is a class, ``of`` says in which models."""
     rows = [(number(float(c)), *(f"{x:.4g}" for x in found.values[:, k])) for k, c in enumerate(found.cs)]
+    title = f"{whose}: paths of the largest weights" if whose else "Paths of the largest weights"
     said = f"The weights of {len(found.names)} features over C"
     draw = partial(charts.weight_paths, cs=found.cs, names=found.names, paths=found.values, chosen=chosen)
     table = PageTable("Weights by C", ("C", *found.names), rows)
-    return Figure("Paths of the largest weights", said, draw, table, height=3.9)
+    return Figure(f"{title} {of}".strip(), f"{said} {of}".strip(), draw, table, height=3.9)

@@ -1,8 +1,8 @@
-"""The section on rows left out: ROC, precision and recall, reliability, scores, confusion; or that of classes."""
+"""The section on rows left out: ROC, precision and recall, reliability, scores, confusion."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -11,15 +11,13 @@ from pipeline.draw import charts
 from pipeline.maths.calibration import Calibration
 from pipeline.report.held_out import Curves, bars, confusion_counts, curves, groups
 from pipeline.report.parts import Figure, PageSection, PageTable, number, share
-from pipeline.runs.held_out import HOLDOUT, VALIDATION, ClassesHeldOut, HeldOut
+from pipeline.runs.held_out import HOLDOUT, VALIDATION, HeldOut
 
 ROWS_OF = {
     HOLDOUT: "the rows of the hold-out",
     VALIDATION: "the validation data",
     "folds": "rows left out, each scored by the model of the fold that left it out",
 }
-MOST_DRAWN = 60  # classes whose confusion is drawn
-MOST_MIXED = 20  # pairs of classes in the table
 HEADING = "The chosen model on rows it was not trained on"
 
 
@@ -35,42 +33,11 @@ def judged_section(
     if said is None:
         section.missing.append("Curves need rows of both classes; all rows here are of one.")
     else:
-        section.figures += [_roc(said), _precision(said, matrix)]
-    section.figures += [_reliability(found, calibration), _scores(found, sides)]
+        one = {"the model": said}
+        section.figures += [roc_figure(one), precision_figure(one, float(matrix[1].sum() / matrix.sum()))]
+    section.figures += [reliability_figure(found, calibration), _scores(found, sides)]
     if calibration is None:
         section.missing.append("The model has no calibration, and so no probabilities: svmsieve tune makes one.")
-    return section
-
-
-def classes_section(found: ClassesHeldOut, names: Sequence[str], rows_of: str | None = None) -> PageSection:
-    """Return the section of a run of several classes: the confusion, and which classes are taken for which."""
-    matrix = np.array(found.confusion)
-    count = matrix.sum(axis=1)
-    shares = matrix / np.maximum(count, 1)[:, None]
-    section = PageSection(HEADING, f"C = {found.c:.4g} on {int(count.sum()):,} rows: {rows_of or ROWS_OF[found.of]}.")
-    said = np.maximum(matrix.sum(axis=0), 1)
-    rows = [
-        (name, f"{count[k]:,}", share(shares[k, k]) if count[k] else "–", share(matrix[k, k] / said[k]))
-        for k, name in enumerate(names)
-    ]
-    section.tables.append(PageTable("By class", ("class", "rows", "recall", "precision"), rows, names=1))
-    mixed = [(k, j) for k, j in np.ndindex(*matrix.shape) if k != j and matrix[k, j]]
-    mixed.sort(key=lambda at: -int(matrix[at]))
-    cells = [(names[k], names[j], f"{matrix[k, j]:,}", share(shares[k, j])) for k, j in mixed[:MOST_MIXED]]
-    header = ("class", "called", "rows", "of the class")
-    section.tables.append(PageTable("What is taken for what most often", header, cells, names=2))
-    if len(names) <= MOST_DRAWN:
-        table = PageTable(
-            "Confusion",
-            ("is, called", *names),
-            [(name, *(f"{x:,}" for x in row)) for name, row in zip(names, matrix, strict=True)],
-            names=1,
-        )
-        draw = partial(charts.heat, shares=shares, counts=matrix, names=names)
-        text = "Rows by their class and the class they were called; dark cells have many of the class's rows"
-        section.figures.append(Figure("Confusion", text, draw, table, height=4.0))
-    else:
-        section.missing.append(f"The confusion of {len(names)} classes is too large to draw.")
     return section
 
 
@@ -81,38 +48,52 @@ def _confusion_table(matrix: np.ndarray, sides: tuple[str, str]) -> PageTable:
     return PageTable("Confusion", header, rows, names=1)
 
 
-def _roc(found: Curves) -> Figure:
-    rows = [(number(float(t), 4), share(x), share(y)) for t, x, y in _some(found.thresholds, found.fpr, found.recall)]
-    draw = partial(
-        charts.unit_curve,
-        x=found.fpr,
-        y=found.recall,
-        labels=("false positive rate", "true positive rate"),
-        chance=([0, 1], [0, 1]),
-    )
-    said = f"Receiver operating characteristic, area {found.auc:.4f}"
-    header = ("score above", "false positive rate", "true positive rate")
-    return Figure(f"ROC (area {found.auc:.4f})", said, draw, PageTable("ROC", header, rows))
+def roc_figure(found: Mapping[str, Curves]) -> Figure:
+    """Show the ROC of a model, or of those of some classes by name."""
+    curves = {name: (each.fpr, each.recall) for name, each in found.items()}
+    area = _averaged({name: each.auc for name, each in found.items()})
+    labels = "false positive rate", "true positive rate"
+    draw = partial(charts.unit_curves, curves=curves, labels=labels, base=(0.0, 1.0))
+    said = f"Receiver operating characteristic, area {area}"
+    return Figure(f"ROC (area {area})", said, draw, _points("ROC", found, curves, labels))
 
 
-def _precision(found: Curves, matrix: np.ndarray) -> Figure:
-    base = float(matrix[1].sum() / matrix.sum())
+def precision_figure(found: Mapping[str, Curves], base: float | None) -> Figure:
+    """Show precision over recall; ``base`` is that of guessing, where it is one."""
+    curves = {name: (each.recall, each.precision) for name, each in found.items()}
+    average = _averaged({name: each.average_precision for name, each in found.items()})
+    labels, said = ("recall", "precision"), f"Precision over recall, average precision {average}"
+    said += "" if base is None else f"; guessing has {base:.4f}"
+    draw = partial(charts.unit_curves, curves=curves, labels=labels, base=None if base is None else (base, base))
+    table = _points("Precision and recall", found, curves, labels)
+    return Figure(f"Precision and recall (average {average})", said, draw, table)
+
+
+def _averaged(values: Mapping[str, float]) -> str:
+    """Return the one number there is, or the least and the largest."""
+    low, high = min(values.values()), max(values.values())
+    return f"{low:.4f}" if len(values) == 1 else f"{low:.4f} to {high:.4f}"
+
+
+def _points(
+    caption: str,
+    found: Mapping[str, Curves],
+    curves: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    labels: tuple[str, str],
+) -> PageTable:
+    """Return some points of each curve; where there are several a row begins with the name."""
+    several = len(found) > 1
     rows = [
-        (number(float(t), 4), share(x), share(y)) for t, x, y in _some(found.thresholds, found.recall, found.precision)
+        (*((name,) if several else ()), number(float(t), 4), share(x), share(y))
+        for name, each in found.items()
+        for t, x, y in _some(each.thresholds, *curves[name], most=12 if several else 25)
     ]
-    draw = partial(
-        charts.unit_curve,
-        x=found.recall,
-        y=found.precision,
-        labels=("recall", "precision"),
-        chance=([0, 1], [base] * 2),
-    )
-    said = f"Precision over recall, average precision {found.average_precision:.4f}; guessing has {base:.4f}"
-    table = PageTable("Precision and recall", ("score above", "recall", "precision"), rows)
-    return Figure(f"Precision and recall (average {found.average_precision:.4f})", said, draw, table)
+    header = (*(("class",) if several else ()), "score above", *labels)
+    return PageTable(caption, header, rows, names=int(several))
 
 
-def _reliability(found: HeldOut, calibration: Calibration | None) -> Figure:
+def reliability_figure(found: HeldOut, calibration: Calibration | None, whose: str = "") -> Figure:
+    """Show how many rows of about the same score are positive; ``whose`` is a class."""
     group = groups(found.histogram)
     said = None if calibration is None else calibration.probabilities(group.score)
     at, label = (group.score, "score") if said is None else (said, "probability by the calibration")
@@ -125,7 +106,7 @@ def _reliability(found: HeldOut, calibration: Calibration | None) -> Figure:
     if calibration is not None and found.of != VALIDATION:
         text += "; the calibration was fitted on these scores"
     table = PageTable("Reliability", (label, "rows", "positive", "95 %"), rows)
-    return Figure("Reliability", text, draw, table)
+    return Figure(f"{whose}: reliability" if whose else "Reliability", text, draw, table)
 
 
 def _scores(found: HeldOut, sides: tuple[str, str]) -> Figure:

@@ -1,18 +1,21 @@
-"""The numbers of a run over C, of one path or of several classes together, as arrays: no models, no data.
+"""The numbers of a run over C, of one path, of several classes or of a search, as arrays: no models, no data.
 
-Of several classes gaps are the worst, rows, reads and seconds the sums over the classes.
+Of several classes, and of several folds, gaps are the worst, rows, reads and seconds the sums over all of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
 from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.directory import Run, StepView
+from pipeline.runs.directory import Run, StepView, open_run
+from pipeline.runs.searched import folds_of
 
+Parts = tuple[StepView, ...]  # the steps at one C
 PHASES = ("screen", "gather", "solve", "certify")
 
 
@@ -46,8 +49,29 @@ class OverC:
 
 def over_c(run: Run | ClassesRun) -> OverC:
     """Collect the numbers of the finished steps."""
-    steps: list[tuple[StepView, ...]] = [step.parts if isinstance(step, ClassesStep) else (step,) for step in run.steps]
+    return _together([parts_of(step) for step in run.steps], run.spec.rule)
 
+
+def over_search(search: Path) -> OverC | None:
+    """Collect the numbers of the folds of a search, at the C that all with steps have; None without any."""
+    found = [{step.c: parts_of(step) for step in steps_of(places)} for places in folds_of(search)]
+    folds = [each for each in found if each]
+    shared = sorted(set(folds[0]).intersection(*folds[1:])) if folds else []
+    every = [tuple(part for fold in folds for part in fold[c]) for c in shared]
+    return _together(every, every[0][0].rule) if every else None
+
+
+def steps_of(places: Sequence[Path]) -> list[StepView | ClassesStep]:
+    """Return the steps of some run directories, such as those of a fold, by ascending C."""
+    return sorted((step for place in places for step in open_run(place).steps), key=lambda step: step.c)
+
+
+def parts_of(step: StepView | ClassesStep) -> Parts:
+    """Return the step of every class, or the one there is."""
+    return step.parts if isinstance(step, ClassesStep) else (step,)
+
+
+def _together(steps: list[Parts], rule: str) -> OverC:
     def total(name: str) -> np.ndarray:
         return np.array([sum(getattr(part, name) for part in parts) for parts in steps], float)
 
@@ -66,15 +90,15 @@ def over_c(run: Run | ClassesRun) -> OverC:
         working_set=np.array([max(part.working_set for part in parts) for parts in steps], float),
         passes=total("passes"),
         seconds=phases,
-        rules={run.spec.rule: zero + upper, **_rules(steps)},
+        rules={rule: zero + upper, **_rules(steps)},
     )
 
 
-def _seconds(steps: list[tuple[StepView, ...]], name: str) -> np.ndarray:
+def _seconds(steps: list[Parts], name: str) -> np.ndarray:
     return np.array([sum(part.seconds.get(name, 0.0) for part in parts) for parts in steps], float)
 
 
-def _rules(steps: list[Any]) -> dict[str, np.ndarray]:
+def _rules(steps: list[Parts]) -> dict[str, np.ndarray]:
     """Return the rows that other rules decide; nan where a step has no count (the closed form proves nothing)."""
     names = sorted({rule for parts in steps for part in parts for rule in part.rules or ()})
     return {

@@ -34,6 +34,6 @@ def _environment() -> Environment:
     return made
 
 
-def _svg(figure: Figure) -> Markup:
-    drawn = inline_svg(figure.draw, figure.title, figure.description, figure.width, figure.height)
+def _svg(figure: Figure, name: str) -> Markup:
+    drawn = inline_svg(figure.draw, figure.title, figure.description, name, figure.width, figure.height)
     return Markup(drawn)  # noqa: S704 - made here; names in it are escaped by who draws

@@ -14,16 +14,18 @@ from pipeline.errors import OutputError, RunError, SpecError
 from pipeline.files import local, replacing
 from pipeline.nightly.store import Store
 from pipeline.report.figures import weights_figure
-from pipeline.report.over_c import over_c
+from pipeline.report.over_c import OverC, over_c, over_search
 from pipeline.report.page import html
 from pipeline.report.parts import Page
 from pipeline.report.rows import judged_on
 from pipeline.report.run_page import AnyRun, run_page
+from pipeline.report.search_page import AGAIN, search_page
 from pipeline.report.store_page import store_page
 from pipeline.report.weights import weight_paths
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import HEADER, followed, open_run
 from pipeline.runs.score_curve import scored_curve
+from pipeline.runs.searched import search_of, searches
 from pipeline.runs.weights import check_linear, top_weights
 
 FIGURES = ("validation", "weights", "screening", "time")
@@ -52,6 +54,10 @@ def page_of(path: str, data: Dataset | None = None, compare: str | None = None, 
         if data is not None or compare is not None:
             raise SpecError(f"{path}: is a store of nights; --data and --compare belong to a run")
         return store_page(Store.existing(source))
+    if _is_searching(source):
+        if data is not None or compare is not None:
+            raise SpecError(f"{path}: its search for C is not finished; --data and --compare need a model")
+        return search_page(source)
     run = _opened(path)
     other = None if compare is None else _opened(compare)
     judged, rows_of = (None, None) if data is None else judged_on(run, data, engine)
@@ -68,7 +74,14 @@ def write_figure(path: str, name: str, out: str | Path) -> None:
         stream.write(content)
 
 
+def _is_searching(path: Path) -> bool:
+    """Tell whether a tuned run was interrupted before all was said of it."""
+    return bool(searches(path)) and (not (path / HEADER).is_file() or open_run(path).header.cv_c is None)
+
+
 def _opened(path: str) -> AnyRun:
+    if _is_searching(followed(path)):
+        raise RunError(f"{path}: its search for C is not finished; {AGAIN}, or report it as it is: --out page.html")
     run = open_run(path)
     if not run.steps:
         raise RunError(f"{path}: the run has no finished step yet, and nothing to show; run the same svmsieve again")
@@ -98,29 +111,32 @@ def _weights(run: AnyRun) -> Draw:
         problem = "has weights of every class; name one of them"
         raise RunError(f"{run.path}: {problem}, as {run.runs[0].path}")
     number = run.best_step
-    found = top_weights(run.steps[-1 if number is None else number])
+    step = run.steps[-1 if number is None else number]
+    found = top_weights(step)
     if len(run.steps) == 1:
         return weights_figure(found).draw
-    paths = weight_paths(run, found)
+    paths = weight_paths(run.steps, found, step)
     return partial(charts.weight_paths, cs=paths.cs, names=paths.names, paths=paths.values, chosen=found.c)
 
 
 def _screening(run: AnyRun) -> Draw:
-    path = over_c(_along(run))
+    path = _along(run)
     shares = {name: v / path.rows for name, v in (("ZERO", path.zero), ("UPPER", path.upper), ("kept", path.kept))}
     return partial(charts.stacked, cs=path.c, parts=shares, label="share of rows", share=True)
 
 
 def _time(run: AnyRun) -> Draw:
-    path = over_c(_along(run))
+    path = _along(run)
     return partial(charts.stacked, cs=path.c, parts=path.seconds, label="seconds")
 
 
-def _along(run: AnyRun) -> AnyRun:
-    """Return a run with several C: over one there is nothing to draw."""
-    if len(run.steps) < 2:
+def _along(run: AnyRun) -> OverC:
+    """Return the numbers of a run over several C, of a tuned one those of its search: over one C nothing is drawn."""
+    search = None if run.header.cv_c is None else search_of(run)
+    found = over_c(run) if search is None else over_search(search)
+    if found is None or found.count < 2:
         raise RunError(f"{run.path}: has one C, and nothing to draw over C; svmsieve path trains at many")
-    return run
+    return found
 
 
 _DRAWINGS: dict[str, Callable[[AnyRun], Draw]] = {

@@ -17,7 +17,7 @@ from pipeline.errors import RunError
 from pipeline.path.left_out import left_out_scores, record_of
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import FOLDS, Run, open_run
-from pipeline.runs.held_out import VALIDATION, ClassesHeldOut, HeldOut, confusion_of, held_out_of
+from pipeline.runs.held_out import VALIDATION, ClassesHeldOut, HeldOut, classes_held_out_of, held_out_of
 from pipeline.scoring.models import any_model_of
 
 
@@ -35,19 +35,23 @@ def judged_on(
             problem = "all of its rows were trained on; give other rows with --data, or a run with a hold-out"
             raise RunError(f"{data.path}: {problem}")
         return _read(run, record_of(data, models, left_out_scores(engine, data, models))), None
-    model = any_model_of(run, training=None)
+    number = run.best_step
+    model = any_model_of(run.steps[-1 if number is None else number], training=None)
     parts = list(model.shard_scores(engine, data))
     scores, labels = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     if several:
         known = labels != UNKNOWN
-        item = confusion_of(model.c, VALIDATION, scores[known].T, labels[known], len(run.header.data.classes))
+        item = classes_held_out_of(model.c, VALIDATION, scores[known].T, labels[known], len(run.header.data.classes))
     else:
         item = held_out_of(model.c, VALIDATION, scores, labels)
-    return _read(run, item), f"all rows of {data.path}"
+    why = ", by the model of the last C, as the run has scored nothing" if number is None else ""
+    return _read(run, item), f"all rows of {data.path}{why}"
 
 
 def _left_out_by(run: Run | ClassesRun) -> list[Any]:
     """Return the models of the chosen C that left rows of the training data out: the run's own, or its folds'."""
+    if not (run.spec.splits or run.spec.cv):
+        return []
     chosen = run.best
     if run.spec.splits:
         return [chosen]

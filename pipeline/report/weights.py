@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.runs.directory import Run, StepView
+from pipeline.runs.directory import StepView
 from pipeline.runs.weights import TopWeights, top_weights
 
 PATHS = 8  # as many as colours and lines tell apart
@@ -24,17 +25,17 @@ class WeightPaths:
     values: np.ndarray
 
 
-def weight_paths(run: Run, found: TopWeights, count: int = PATHS) -> WeightPaths:
-    """Return how the largest weights of a model change along the path; of wide models some are left out."""
+def weight_paths(steps: Sequence[StepView], found: TopWeights, own: StepView, count: int = PATHS) -> WeightPaths:
+    """Return how the largest weights of ``own`` change along some models; of wide models some are left out."""
     some = found.largest[:count]
     at = np.array([each.feature for each in some], np.int64)
-    every = max(1, -(-len(run.steps) * run.header.data.features // MOST_ENTRIES))
-    most = min(len(run.steps), max(LEAST_MODELS, len(run.steps) // every))
-    numbers = np.unique(np.linspace(0, len(run.steps) - 1, most).round().astype(int))
-    values = np.stack([run.steps[k].w[at] for k in numbers], axis=1)
-    own = run.steps[found.step].w[at]  # a bucket's weight is shown with the sign of its most frequent name
-    signs = np.array([1.0 if each.weight == w else -1.0 for each, w in zip(some, own, strict=True)])
-    cs = np.array([run.steps[k].c for k in numbers])
+    every = max(1, -(-len(steps) * own.data.features // MOST_ENTRIES))
+    most = min(len(steps), max(LEAST_MODELS, len(steps) // every))
+    numbers = np.unique(np.linspace(0, len(steps) - 1, most).round().astype(int))
+    values = np.stack([steps[k].w[at] for k in numbers], axis=1)
+    # a bucket's weight is shown with the sign of its most frequent name
+    signs = np.array([1.0 if each.weight == w else -1.0 for each, w in zip(some, own.w[at], strict=True)])
+    cs = np.array([steps[k].c for k in numbers])
     return WeightPaths(cs, [each.name for each in some], values * signs[:, None])
 
 

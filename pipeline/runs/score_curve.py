@@ -16,9 +16,10 @@ import numpy as np
 from pipeline.draw.canvas import Draw, draw_on
 from pipeline.draw.charts import validation
 from pipeline.errors import RunError
-from pipeline.maths.score import best, one_se, standard_errors
-from pipeline.runs.directory import FOLDS, HEADER, SEARCH, RunOf, read_item, read_steps
+from pipeline.maths.score import best, mean_scores, one_se, standard_errors
+from pipeline.runs.directory import FOLDS, RunOf, read_item, read_steps
 from pipeline.runs.records import CLASSES_FORMAT, Scores
+from pipeline.runs.searched import folds_of, numbered, search_of
 
 FoldScores = Mapping[float, Scores]
 
@@ -115,26 +116,31 @@ def score_curve(run: RunOf[Any]) -> ScoreCurve | None:
 def _folds(run: RunOf[Any]) -> list[FoldScores]:
     """Return the scores of each fold by C."""
     if run.header.cv_c is None:
-        return [_scores(place) for place in _numbered(run.path / FOLDS)]
-    searches = [place for place in (run.path / SEARCH).glob("gamma-*") if _is_of(place, run)] or [run.path / SEARCH]
-    found: dict[str, dict[float, Scores]] = {}
-    for stage in sorted([*searches[0].glob("coarse*"), *searches[0].glob("fine")]):
-        for place in _numbered(stage):
-            found.setdefault(place.name, {}).update(_scores(place))
-    known = set(run.header.cv_c)
-    folds = [dict(sorted((c, scores) for c, scores in fold.items() if c in known)) for fold in found.values()]
-    return list(folds) if len(folds) > 1 else []
+        return [_scores(place) for place in numbered(run.path / FOLDS)]
+    search, known = search_of(run), set(run.header.cv_c)
+    folds = [] if search is None else scores_of_folds(search)
+    kept = [{c: scores for c, scores in fold.items() if c in known} for fold in folds]
+    return list(kept) if len(kept) > 1 else []
 
 
-def _is_of(search: Path, run: RunOf[Any]) -> bool:
-    """Tell whether a search was made at the gamma of the run."""
-    first = next(iter(_numbered(search / "coarse")), None)
-    return first is not None and read_item(first)["spec"].get("gamma") == run.spec.gamma
+def scores_of_folds(search: Path) -> list[dict[float, Scores]]:
+    """Return the scores of each fold of a search by C, ascending, as far as there are some."""
+    found = []
+    for places in folds_of(search):
+        every = [item for place in places for item in _scores(place).items()]
+        found.append(dict(sorted(every, key=lambda item: item[0])))
+    return found
 
 
-def _numbered(folder: Path) -> list[Path]:
-    places = [place for place in folder.glob("*") if place.name.isdigit() and (place / HEADER).is_file()]
-    return sorted(places, key=lambda place: int(place.name))
+def curve_so_far(search: Path, select: str) -> ScoreCurve | None:
+    """Return the scores of a search that is not finished, at the C that all folds with scores have."""
+    folds = [fold for fold in scores_of_folds(search) if fold]
+    cs = tuple(c for c in folds[0] if all(c in fold for fold in folds)) if folds else ()
+    if not cs:
+        return None
+    scores = [[fold[c] for c in cs] for fold in folds]
+    errors = standard_errors(scores) if len(folds) > 1 else None
+    return ScoreCurve(cs, mean_scores(scores), errors, tuple(folds) if len(folds) > 1 else (), select)
 
 
 def _scores(place: Path) -> dict[float, Scores]:

@@ -52,7 +52,7 @@ def wrong_class_scores(
 ) -> Iterator[tuple[int, str]]:
     """Yield the steps whose stored scores are not those of the classes' models, with what is wrong.
 
-    ``takers`` are told what rows are called.
+    ``takers`` are told what rows are called, and their scores.
     """
     steps, n = len(runs[0].steps), rows.codes.size
     if said is None or not n:
@@ -66,7 +66,7 @@ def wrong_class_scores(
         for k, number in enumerate(numbers):
             s, doubt = (np.stack([column[part][:, k] for column in columns], axis=1) for part in (0, 1))
             for taker in takers:
-                taker.take(float(runs[0].steps[number].facts["c"]), *_calls(s, doubt), rows.codes)
+                taker.take(float(runs[0].steps[number].facts["c"]), s, doubt, _calls(s, doubt), rows.codes)
             problem = _wrong(said[number], s, doubt, rows, runs[0].spec.select)
             if problem:
                 yield number, problem

@@ -71,16 +71,22 @@ def wrong_histogram(said: dict[str, Any], score: np.ndarray, doubt: np.ndarray, 
 
 @dataclass
 class HeldOutClasses:
-    """What rows left out are called by the models of several classes at the C that run.json names."""
+    """What rows left out are called by the models of several classes at the C that run.json names, and their scores."""
 
     said: dict[str, Any] | None
     least: np.ndarray | int = 0
     most: np.ndarray | int = 0
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
 
-    def take(self, c: float, sure: np.ndarray, may: np.ndarray, codes: np.ndarray) -> None:
-        """Take in which classes each row is called for sure, and which it may be called, by the models at C."""
+    def take(
+        self, c: float, s: np.ndarray, doubt: np.ndarray, calls: tuple[np.ndarray, np.ndarray], codes: np.ndarray
+    ) -> None:
+        """Take in scores, and which classes each row is called for sure and may be called, by the models at C."""
         if self.said is None or self.said["c"] != c:
             return
+        if self.said.get("classes") is not None:
+            self.parts.append((s, doubt, codes))
+        sure, may = calls
         true = np.arange(sure.shape[1])[:, None] == codes
         self.least = self.least + true.astype(np.int64) @ sure.astype(np.int64)
         self.most = self.most + true.astype(np.int64) @ may.astype(np.int64)
@@ -98,4 +104,14 @@ class HeldOutClasses:
             k, j = np.argwhere(off)[0]
             least = int(np.asarray(self.least)[k, j])
             return f"it counts {found[k, j]:,} rows of class {k} called {j}, and there are {least:,}"
+        return self._wrong_scores()
+
+    def _wrong_scores(self) -> str:
+        if not self.parts or self.said is None:
+            return ""
+        s, doubt, codes = (np.concatenate([part[k] for part in self.parts]) for k in range(3))
+        for k, said in enumerate(self.said["classes"]):
+            problem = wrong_histogram(said, s[:, k], doubt[:, k], np.where(codes == k, 1, -1))
+            if problem:
+                return f"class {k}: {problem}"
         return ""

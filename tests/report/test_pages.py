@@ -78,6 +78,7 @@ def runs(tmp_path_factory, two):
     fit_path(two, out=root / "hold-out", c_max=3.0, epsilon=0.1, holdout=0.3, **SETTINGS)
     fit_path(two, out=root / "folds", grid=grid, cv=3, **SETTINGS)
     fit_path(two, out=root / "plain", grid=grid, **SETTINGS)
+    fit_path(two, out=root / "one", grid=grid[:1], **SETTINGS)
     tune(two, out=root / "tuned", cv=3, **SETTINGS)
     fit_path(two, out=root / "kernel", grid=grid, holdout=0.3, kernel="rbf", gamma=0.3, **SETTINGS)
     fit_path(several, out=root / "classes", grid=grid, holdout=0.3, **SETTINGS)
@@ -137,9 +138,22 @@ def test_the_same_run_has_the_same_page(pages, runs, tmp_path):
         ("hold-out", ["certified", "best accuracy", "ROC", "Reliability", "Confusion", "BT1", "BT2", "no calibration"]),
         ("folds", ["fold 3", "± 1 SE", "one SE", "each scored by the model of the fold that left it out"]),
         ("plain", ["Nothing was scored", "of the last C", "--data DATA"]),
-        ("tuned", ["probability by the calibration", "svmsieve tune", "one C", "fitted on these scores"]),
+        ("tuned", ["probability by the calibration", "svmsieve tune", "of the search", "fitted on these scores"]),
+        ("one", ["one step", "one C"]),
         ("kernel", ["has no weights", "ROC"]),
-        ("classes", ["9 models are certified", "What is taken for what", "Class 2", "the largest of all classes"]),
+        (
+            "classes",
+            [
+                "9 models are certified",
+                "What is taken for what",
+                "Class 2",
+                "the largest of all classes",
+                "Class 2: paths of the largest",
+                "ROC (area",
+                "Precision and recall (average",
+                "Class 2: reliability",
+            ],
+        ),
     ],
 )
 def test_what_is_on_it(pages, name, texts):
@@ -190,6 +204,16 @@ def test_hostile_names_stay_text(tmp_path):
         ElementTree.fromstring(svg)  # noqa: S314 - ours
 
 
+def test_classes_whose_names_look_alike_have_figures_of_their_own(tmp_path):
+    made = sparse_rows(90)
+    names = np.array(["a+", "a-", "a*"])[np.argmax(made.x[:, :3], axis=1)]
+    data = shards_of(tmp_path, Table(made.x, names, made.costs))
+    fit_path(data, out=tmp_path / "run", grid=(0.1, 1.0), holdout=0.3, **SETTINGS)
+    page = seen(tmp_path / "run", tmp_path)
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
 def test_an_interrupted_run_shows_what_there_is(runs, tmp_path):
     shutil.copytree(runs / "hold-out", tmp_path / "run")
     header = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -224,7 +248,7 @@ def test_rows_that_were_trained_on_are_refused(runs, two, tmp_path, name, proble
     header = json.loads((tmp_path / "run" / "run.json").read_text()) | {"held_out": None}
     (tmp_path / "run" / "run.json").write_text(json.dumps(header))
     if problem:
-        with pytest.raises(RunError, match=r"nothing was scored|trained on"):
+        with pytest.raises(RunError, match=problem):
             page_of(str(tmp_path / "run"), data=two)
     else:
         assert "each scored by the model of the fold" in said(tmp_path / "run", data=two)
@@ -233,6 +257,17 @@ def test_rows_that_were_trained_on_are_refused(runs, two, tmp_path, name, proble
 def test_other_rows_are_scored_as_they_are(runs, tmp_path):
     other = shards_of(tmp_path, sparse_rows(40, seed=7), bias=1.0)
     assert "on 40 rows: all rows of" in said(runs / "hold-out", data=other)
+
+
+def test_rows_are_scored_by_the_last_model_where_nothing_was(runs, tmp_path):
+    other = shards_of(tmp_path, sparse_rows(40, seed=7), bias=1.0)
+    text = said(runs / "plain", data=other)
+    assert "C = 1 on 40 rows" in text and "by the model of the last C, as the run has scored nothing" in text
+
+
+@pytest.mark.parametrize("other", ["kernel", "classes"])
+def test_weights_that_cannot_be_compared_are_named(runs, other):
+    assert "where both runs are linear and of two classes" in said(runs / "folds", compare=str(runs / other))
 
 
 def test_two_runs_side_by_side(runs):
@@ -254,14 +289,14 @@ def test_two_runs_side_by_side(runs):
         (["RUN", "--figure", "validation", "--out", "r.html"], "end it with .svg or .png or .pdf"),
         (["RUN", "--compare", "nowhere", "--out", "r.html"], "not a run directory"),
         (["PLAIN", "--figure", "validation", "--out", "r.svg"], "nothing was scored"),
-        (["TUNED", "--figure", "time", "--out", "r.svg"], "has one C"),
+        (["ONE", "--figure", "time", "--out", "r.svg"], "has one C"),
         (["KERNEL", "--figure", "weights", "--out", "r.svg"], "no weights of features"),
         (["CLASSES", "--figure", "weights", "--out", "r.svg"], "name one of them"),
     ],
 )
 def test_errors_are_one_line(capsys, monkeypatch, runs, tmp_path, words, said):
     monkeypatch.chdir(tmp_path)
-    names = {"RUN": "hold-out", "PLAIN": "plain", "TUNED": "tuned", "KERNEL": "kernel", "CLASSES": "classes"}
+    names = {"RUN": "hold-out", "PLAIN": "plain", "ONE": "one", "KERNEL": "kernel", "CLASSES": "classes"}
     words = [re.sub(r"^[A-Z]+", lambda found: str(runs / names[found[0]]), word) for word in words]
     code, _, err = command(capsys, "report", *words)
     assert (code, said in err, err.count("\n")) == (1, True, 1), err

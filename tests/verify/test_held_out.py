@@ -13,7 +13,7 @@ from pipeline.errors import RunError
 from pipeline.maths.histogram import confusion, score_histogram
 from pipeline.path.fit import fit_path, tune
 from pipeline.runs.directory import open_run
-from pipeline.runs.held_out import held_out_of
+from pipeline.runs.held_out import ClassesHeldOut, classes_held_out_of, held_out_of
 from pipeline.verify.classes import verify_any
 from pipeline.verify.held_out import wrong_histogram
 from tests.formats import Table
@@ -29,7 +29,9 @@ CASES = {
     "tuned": {},
     "classes": {"holdout": 0.3},
     "folds of classes": {"cv": 3},
+    "tuned classes": {},
 }
+OF_CLASSES = [case for case in CASES if "classes" in case]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def made(tmp_path_factory, two, several):
     def make(case):
         if case not in known:
             out, data = tmp_path_factory.mktemp("made") / "run", several if "classes" in case else two
-            if case == "tuned":
+            if "tuned" in case:
                 tune(data, out=out, cv=3, scheduler="inline", memory=10**9)
             else:
                 more = {"validation": data} if case == "validation" else {}
@@ -77,7 +79,7 @@ def test_it_is_kept_and_verifies(made, case):
     kept, chosen = open_run(run).header.held_out, open_run(run).best
     assert kept.c == chosen.c
     assert kept.of == {"validation": "validation"}.get(
-        case, "folds" if case in ("tuned", "folds", "folds of classes") else "holdout"
+        case, "folds" if "folds" in case or "tuned" in case else "holdout"
     )
     assert holds(run, data, judged_on(case, data))
 
@@ -92,10 +94,11 @@ def test_the_histogram_is_that_of_the_rows(made):
     assert right / counts == best.scores["accuracy"]
 
 
-def moved(case, item):
-    """Return what run.json says with one row moved to another bin or cell."""
+def moved(item, of_class=False):
+    """Return what run.json says with one row moved to another bin or cell; or to another bin of the second class."""
     item = json.loads(json.dumps(item))
     counts = item["confusion"][0] if "confusion" in item else item["negative"]
+    counts = item["classes"][1]["negative"] if of_class else counts
     full = int(np.argmax(counts))
     counts[full] -= 1
     counts[full - 1 if full else full + 1] += 1
@@ -108,9 +111,58 @@ def test_a_row_in_another_bin_is_found(tmp_path, made, case):
     run, data = made(case)
     shutil.copytree(run, tmp_path / "run")
     said = json.loads((run / "run.json").read_text())["held_out"]
-    change_header(tmp_path / "run", held_out=moved(case, said))
+    change_header(tmp_path / "run", held_out=moved(said))
     with pytest.raises(RunError, match=r"held_out in run\.json: it counts"):
         holds(tmp_path / "run", data, judged_on(case, data))
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("case", OF_CLASSES)
+def test_a_row_of_a_class_in_another_bin_is_found(tmp_path, made, case):
+    run, data = made(case)
+    shutil.copytree(run, tmp_path / "run")
+    said = json.loads((run / "run.json").read_text())["held_out"]
+    change_header(tmp_path / "run", held_out=moved(said, of_class=True))
+    with pytest.raises(RunError, match=r"held_out in run\.json: class 1: it counts"):
+        holds(tmp_path / "run", data)
+
+
+@pytest.mark.parametrize("case", OF_CLASSES)
+def test_scores_of_classes_are_of_the_rows_of_the_confusion(made, case):
+    kept = open_run(made(case)[0]).header.held_out
+    rows = np.array(kept.confusion).sum(axis=1)
+    assert [sum(each.positive) for each in kept.classes] == rows.tolist()
+    assert [sum(each.negative) for each in kept.classes] == (rows.sum() - rows).tolist()
+
+
+def test_runs_of_before_scores_of_classes_were_kept_verify(tmp_path, made):
+    run, data = made("classes")
+    shutil.copytree(run, tmp_path / "run")
+    said = json.loads((run / "run.json").read_text())["held_out"]
+    del said["classes"]
+    change_header(tmp_path / "run", held_out=said)
+    assert holds(tmp_path / "run", data)
+    assert open_run(tmp_path / "run").header.held_out.classes is None
+
+
+@pytest.mark.parametrize("classes", [[], {}, [None] * 3, [{"edges": [0.0]}] * 3, "all but the first"])
+def test_what_is_none_of_classes_is_refused(tmp_path, made, classes):
+    run, _ = made("classes")
+    shutil.copytree(run, tmp_path / "run")
+    header = json.loads((run / "run.json").read_text())
+    header["held_out"]["classes"] = header["held_out"]["classes"][1:] if isinstance(classes, str) else classes
+    (tmp_path / "run" / "run.json").write_text(json.dumps(header))
+    with pytest.raises(RunError, match="damaged"):
+        open_run(tmp_path / "run")
+
+
+def test_the_scores_of_many_classes_are_not_kept():
+    codes = np.arange(13)
+    found = classes_held_out_of(1.0, "holdout", np.eye(13), codes, 13)
+    assert found["classes"] is None
+    assert ClassesHeldOut.from_json(found, 13).to_json() == found
+    few = classes_held_out_of(1.0, "holdout", np.eye(3), codes[:3], 3)
+    assert ClassesHeldOut.from_json(few, 3).to_json() == few
 
 
 @pytest.mark.attack
