@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from pipeline.maths.path_start import doubt_by
+
 Matrix: TypeAlias = Any
 """A SciPy sparse matrix (which carries no types) or a dense array."""
 
@@ -69,3 +71,8 @@ def primal(w: np.ndarray, f: np.ndarray, costs: np.ndarray, c: float) -> float:
 def dual(alpha: np.ndarray, w_alpha: np.ndarray) -> float:
     """Return D_C(alpha); it depends on C only through the box that alpha must lie in."""
     return float(np.sum(alpha)) - float(w_alpha @ w_alpha) / 2
+
+
+def doubt_of(costs: np.ndarray, norms: np.ndarray) -> float:
+    """Bound |z_i . s| where s = sum c_j z_j is 0 but for rounding."""
+    return doubt_by(float(norms.max(initial=0.0)), float(costs @ norms), costs.size)

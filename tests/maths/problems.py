@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from pipeline.maths.path_start import c_min, doubt_by
+from pipeline.maths.path_start import c_min
+from tests.in_memory.problem import doubt_of
 from tests.oracle import Optimum, solve
 
 
@@ -38,8 +39,7 @@ def make_problem(seed: int, n: int, d: int, kind: str, spread: float) -> Problem
     elif kind == "integers":
         z = np.round(2 * z)
     costs = 10.0 ** rng.uniform(-spread, spread, n) if spread else np.ones(n)
-    norms = np.linalg.norm(z, axis=1)
-    doubt = doubt_by(float(norms.max()), float(costs @ norms), n)
+    doubt = doubt_of(costs, np.linalg.norm(z, axis=1))
     return Problem(z, costs, c_min(z @ (z.T @ costs), doubt))
 
 

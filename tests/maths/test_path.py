@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipeline.maths.eps_grid import Reach, check_grid, has_ended, log_grid, next_c
-from pipeline.maths.path_start import c_min, doubt_by
+from pipeline.maths.path_start import c_min
+from tests.in_memory.problem import doubt_of
 from tests.maths.problems import make_problem, problems, worsened
 from tests.oracle import solve
 
@@ -63,8 +64,7 @@ def test_rows_that_sum_to_zero_but_for_rounding():
     costs = np.ones(len(z))
     s = z.T @ costs
     assert 0 < np.abs(s).max() < 1e-14
-    norms = np.linalg.norm(z, axis=1)
-    assert c_min(z @ s, doubt_by(norms.max(), norms.sum(), len(z))) == math.inf
+    assert c_min(z @ s, doubt_of(costs, np.linalg.norm(z, axis=1))) == math.inf
 
 
 @given(

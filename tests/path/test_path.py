@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 import pipeline
 from pipeline.budget import Projection
 from pipeline.errors import SolverError, SpecError
-from pipeline.maths.path_start import doubt_of
 from pipeline.spec import RULES, SOLVERS
 from pipeline.working import solve as solve_held
 from pipeline.working.solver import RowSolver
+from tests.in_memory.problem import doubt_of
 from tests.maths.problems import KINDS, make_problem
 from tests.worlds import ROUNDING, ReadOnce, World, check_run, plain_world, write_shards
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.maths.path_start import c_min, doubt_of
+from pipeline.maths.path_start import c_min
 from pipeline.maths.verdicts import KEEP, UPPER, verdicts
 from pipeline.report.parts import Figure, PageTable, number, share
 from pipeline.solve.newton import solve_newton
@@ -25,6 +25,7 @@ from tests.bench.paper.kept import Kept
 from tests.bench.paper.sets import PaperSet, Sets
 from tests.in_memory import problem
 from tests.in_memory.dome import dome_bounds
+from tests.in_memory.problem import doubt_of
 from tests.in_memory.screening import MemoryRows, screen
 
 GAP = 1e-6
