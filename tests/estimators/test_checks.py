@@ -20,6 +20,8 @@ pytestmark = [
 ]
 
 
-@parametrize_with_checks([SieveSVC(tol=1e-10), SieveSVCCV(tol=1e-10), SieveSVC(kernel="rbf", gamma=0.1, tol=1e-8)])
+@parametrize_with_checks(
+    [SieveSVC(tol=1e-10), SieveSVCCV(cv=2, tol=1e-10), SieveSVC(kernel="rbf", gamma=0.1, tol=1e-8)]
+)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
