@@ -33,7 +33,7 @@ def test_all_examples_are_run():
 def test_an_example(tmp_path, name):
     path = f"{tmp_path / '.venv' / 'bin'}:{os.environ['PATH']}"
     shell = ["bash"] if name.endswith(".sh") else [sys.executable, "-W", "error::UserWarning"]
-    with environment(tmp_path) as where:
+    with environment(tmp_path, command=name.endswith(".sh")) as where:
         done = subprocess.run(
             [*shell, str(EXAMPLES / name)],
             cwd=tmp_path,

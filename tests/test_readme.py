@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -36,14 +36,17 @@ def blocks(page: Path, *kinds: str) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def environment(place: Path) -> Iterator[dict[str, str]]:
-    """Make what ``pip install`` would have made, of the code as it is here; yield the environment of a shell."""
+def environment(place: Path, command: bool = True) -> Iterator[dict[str, str]]:
+    """Make what ``pip install`` would have made, of the code as it is here; yield the environment of a shell.
+
+    A program that calls no ``svmsieve`` does without that command.
+    """
     tools = place / ".venv" / "bin"
     tools.mkdir(parents=True)
     (tools / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (tools / "python").chmod(0o755)
     (tools / "activate").write_text(f'PATH="{tools}:$PATH"\n')
-    with loaded_command(tools / "svmsieve"):
+    with loaded_command(tools / "svmsieve") if command else nullcontext():
         yield {**os.environ, "PYTHONPATH": f"{TOP}:{TOP / 'pipeline' / 'public'}"}
 
 
