@@ -30,13 +30,15 @@ LONG = (
     "deploy/test_replay.py",
     "test_jit.py",
     "test_examples.py",
-    "path/test_kernel.py",
     "path/test_memory.py",
-    "test_readme.py",
+    "path/test_kernel_data.py",
     "path/test_cluster.py",
-    "path/test_path.py",
-    "estimators/test_checks.py",
     "deploy/test_commands.py",
+    "estimators/test_checks.py",
+    "path/test_kernel.py",
+    "engine/test_engine.py",
+    "test_readme.py",
+    "path/test_path.py",
     "report/test_pages.py",
     "path/test_tune.py",
     "data/test_durability.py",
@@ -47,7 +49,6 @@ LONG = (
     "engine/test_cluster.py",
     "nightly/test_killed.py",
     "data/test_memory.py",
-    "engine/test_engine.py",
     "test_paper.py",
     "nightly/test_classes.py",
     "path/test_asleep.py",
@@ -55,6 +56,10 @@ LONG = (
     "data/test_s3.py",
     "maths/test_safety.py",
     "data/test_compact.py",
+    "passes/test_passes.py",
+    "collections/test_cluster.py",
+    "path/test_with_shards.py",
+    "engine/test_addresses.py",
 )
 
 
@@ -63,6 +68,7 @@ def pytest_configure():
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     keep_bytecode()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # three processes on two cores: others would only wait, spinning
 
 
 def keep_bytecode():

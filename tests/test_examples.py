@@ -31,18 +31,18 @@ def test_all_examples_are_run():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROMISED)
 def test_an_example(tmp_path, name):
-    where = environment(tmp_path)
     path = f"{tmp_path / '.venv' / 'bin'}:{os.environ['PATH']}"
     shell = ["bash"] if name.endswith(".sh") else [sys.executable, "-W", "error::UserWarning"]
-    done = subprocess.run(
-        [*shell, str(EXAMPLES / name)],
-        cwd=tmp_path,
-        env={**where, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    with environment(tmp_path, command=name.endswith(".sh")) as where:
+        done = subprocess.run(
+            [*shell, str(EXAMPLES / name)],
+            cwd=tmp_path,
+            env={**where, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
     assert done.returncode == 0, done.stderr
     for line in PROMISED[name]:
         assert re.search(line, done.stdout), done.stdout

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 
+import numba
 import numpy as np
 import pytest
 
@@ -18,6 +21,7 @@ from pipeline.events import Note, announce, listening
 from pipeline.jit import kernel
 from pipeline.kernel_cache import NoCache, stamp_of
 from pipeline.maths import csr
+from tests.forked import Server
 
 HELPER = """
 from pipeline.jit import inline
@@ -59,21 +63,44 @@ print(called(1), called._cache_hits.total(), calling(1), calling._cache_hits.tot
 """
 
 
+def compile_one():
+    """Have the compiler loaded, which takes a second of each process that starts without it."""
+    add = numba.njit(lambda x: x + 1)
+    add(1)
+
+
+def import_program(folder):
+    """Import the kernel's program there, where nothing of it is known, and keep what it says."""
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, folder)
+    numba.config.CACHE_DIR = f"{folder}/cache"
+    said = (Path(folder) / "said").open("wb")
+    for ours in (1, 2):
+        os.dup2(said.fileno(), ours)
+    importlib.import_module("program")
+    sys.stdout.flush()
+    sys.exit(0)
+
+
+@pytest.fixture(scope="module")
+def compiler():
+    running = Server(compile_one)
+    yield running
+    running.close()
+
+
 @pytest.fixture
-def ran(tmp_path):
+def ran(tmp_path, compiler):
     """Run a kernel of these sources in a process of its own: its result, and how often the cache knew it."""
 
     def run(term=1, factor=1, above="", program=KERNEL):
         (tmp_path / "helper.py").write_text(HELPER.format(term=term, above=above))
         (tmp_path / "numbers_apart.py").write_text(f"FACTOR = {factor}\n")
         (tmp_path / "program.py").write_text(program)
-        places = os.pathsep.join([str(tmp_path), *sys.path])
-        environment = os.environ | {"PYTHONPATH": places, "PYTHONDONTWRITEBYTECODE": "1"}
-        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
-        command = [sys.executable, "-c", "import program"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        assert done.stderr == ""
-        return tuple(int(word) for word in done.stdout.split())
+        compiler.start(import_program, str(tmp_path))
+        left, said = compiler.left(), (tmp_path / "said").read_text()
+        assert left == 0, said
+        return tuple(int(word) for word in said.split())
 
     return run
 
@@ -183,15 +210,14 @@ def test_who_stopped_listening_hears_no_more():
 def test_a_first_use_says_that_it_compiles_and_the_second_does_not(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": os.pathsep.join(sys.path)}
     code = "from pipeline.cli import main; main()"
-    few = ("--grid", "0.001", "--tol", "1e-2", "--rule", "none", "--solver", "liblinear")  # kernels, and more than 1 s
 
-    def said(*words):
-        command = [sys.executable, "-c", code, "path", "breast_cancer", *few, "--out", *words]
+    def said(out):
+        command = [sys.executable, "-c", code, "ingest", "breast_cancer", "--out", out]  # three kernels: more than 1 s
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
         return [line for line in done.stderr.splitlines() if line.startswith("compiling")]
 
-    assert said("a", "--workers", "2") == [kernel_cache.ONCE]
-    assert said("b", "--workers", "2") == []
+    assert said("a") == [kernel_cache.ONCE]
+    assert said("b") == []
 
 
 def test_rows_of_a_file_and_rows_made_here_are_one_type_to_a_kernel():

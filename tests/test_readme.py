@@ -11,12 +11,15 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from pipeline.cli import app
+from tests.loaded import loaded_command
 from tests.test_cli import TOP, parse
 
 GUIDE = sorted((TOP / "pipeline" / "guide").glob("*.md"))
@@ -32,15 +35,19 @@ def blocks(page: Path, *kinds: str) -> list[tuple[str, str]]:
     return [(kind, text) for _, kind, text in found if not kinds or kind in kinds]
 
 
-def environment(place: Path) -> dict[str, str]:
-    """Make what ``pip install`` would have made, of the code as it is here; return the environment of a shell."""
+@contextmanager
+def environment(place: Path, command: bool = True) -> Iterator[dict[str, str]]:
+    """Make what ``pip install`` would have made, of the code as it is here; yield the environment of a shell.
+
+    A program that calls no ``svmsieve`` does without that command.
+    """
     tools = place / ".venv" / "bin"
     tools.mkdir(parents=True)
-    for name, call in {"python": "", "svmsieve": "-c 'from pipeline.cli import main; main()'"}.items():
-        (tools / name).write_text(f'#!/bin/sh\nexec {sys.executable} {call} "$@"\n')
-        (tools / name).chmod(0o755)
+    (tools / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tools / "python").chmod(0o755)
     (tools / "activate").write_text(f'PATH="{tools}:$PATH"\n')
-    return {**os.environ, "PYTHONPATH": f"{TOP}:{TOP / 'pipeline' / 'public'}"}
+    with loaded_command(tools / "svmsieve") if command else nullcontext():
+        yield {**os.environ, "PYTHONPATH": f"{TOP}:{TOP / 'pipeline' / 'public'}"}
 
 
 def alike(shown: str, printed: str) -> bool:
@@ -93,22 +100,24 @@ def test_what_is_shown_is_compared():
 
 @pytest.mark.slow
 def test_every_command_of_readme_works_in_order(tmp_path):
-    where = environment(tmp_path)
     compared = 0
-    for (kind, text), (next_kind, shown) in pairwise([*blocks(TOP / "README.md"), ("", "")]):
-        if kind not in ("bash", "python") or "pytest" in text:
-            continue
-        line = text.removeprefix(f"{SET_UP}. && ")
-        command = (
-            ["bash", "-euo", "pipefail", "-c", line] if kind == "bash" else [sys.executable, "-W", "error", "-c", line]
-        )
-        done = subprocess.run(command, cwd=tmp_path, env=where, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        if ". .venv/bin/activate" in line:  # what the rest of a reader's session has
-            where["PATH"] = f"{tmp_path / '.venv' / 'bin'}:{where['PATH']}"
-        if next_kind == "text":
-            compared += 1
-            assert differing(shown, done.stdout) is None, done.stdout
+    with environment(tmp_path) as where:
+        for (kind, text), (next_kind, shown) in pairwise([*blocks(TOP / "README.md"), ("", "")]):
+            if kind not in ("bash", "python") or "pytest" in text:
+                continue
+            line = text.removeprefix(f"{SET_UP}. && ")
+            command = (
+                ["bash", "-euo", "pipefail", "-c", line]
+                if kind == "bash"
+                else [sys.executable, "-W", "error", "-c", line]
+            )
+            done = subprocess.run(command, cwd=tmp_path, env=where, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
+            if ". .venv/bin/activate" in line:  # what the rest of a reader's session has
+                where["PATH"] = f"{tmp_path / '.venv' / 'bin'}:{where['PATH']}"
+            if next_kind == "text":
+                compared += 1
+                assert differing(shown, done.stdout) is None, done.stdout
     assert compared >= 3
 
 

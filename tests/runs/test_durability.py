@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -38,6 +39,8 @@ from tests.disk import not_waited_for
 from tests.forked import LIMIT, Server, one_line, run_command
 from tests.formats import Table
 from tests.trained import command, shards_of, sparse_rows
+
+ROOT = Path(__file__).parents[2]
 
 # What a run is, apart from what depends on the machine or on interruptions: time, memory, and rows read once more
 
@@ -306,20 +309,43 @@ def test_killed_with_worker_processes(job, undisturbed, tmp_path):
     assert contents(one.out) == contents(undisturbed(PLAIN))
 
 
-def run_to_line(number: int, code: tuple[str, ...], ending: str, errors: str, arguments: list[str], large: int) -> None:
-    """Run svmsieve and be killed, or interrupted, at the n-th line that is executed of some code."""
+class StoppedAt:
+    """Stops the process at lines that are so far apart at most, until whoever looks at what is there lets it go on."""
+
+    def __init__(self, chance: random.Random, apart: int) -> None:
+        self.chance, self.apart, self.next = chance, apart, chance.randint(1, apart)
+
+    def __call__(self, line: int) -> None:
+        if line >= self.next:
+            self.next = line + self.chance.randint(1, self.apart)
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+
+class InterruptedAt:
+    """Interrupts at the n-th line."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self, line: int) -> None:
+        if line == self.number:
+            raise KeyboardInterrupt
+
+
+def run_line_by_line(
+    at_line: InterruptedAt | StoppedAt, code: tuple[str, ...], large: int, errors: str, arguments: list[str]
+) -> None:
+    """Run svmsieve, with a call at each line that is executed of some code."""
     run_writer.LARGE = large
-    lines = 0
+    files, lines = {str(ROOT / name) for name in code}, 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
         nonlocal lines
-        if not frame.f_code.co_filename.endswith(code):
+        if frame.f_code.co_filename not in files:
             return None
-        lines += event == "line"
-        if lines == number and event == "line":
-            if ending == "killed":
-                os.kill(os.getpid(), signal.SIGKILL)
-            raise KeyboardInterrupt
+        if event == "line":
+            lines += 1
+            at_line(lines)
         return trace
 
     not_waited_for()
@@ -334,7 +360,59 @@ STEP_CODE = ("pipeline/runs/writer.py", "pipeline/runs/model_file.py")
 CLASSES_CODE = ("pipeline/runs/classes_writer.py", "pipeline/path/classes.py")  # what one thread of them all does
 
 
-@pytest.mark.parametrize("ending", ["killed", "interrupted"])
+def interrupted(one: Job, server: Server, errors: Path, code: tuple[str, ...], apart: int, large: int) -> Iterator[int]:
+    """Yield the lines at which runs were interrupted, with what they left; the last run is whole."""
+    chance, left, number = random.Random("interrupted"), 1, 0
+    while left:
+        number += chance.randint(1, apart)
+        shutil.rmtree(one.out, ignore_errors=True)
+        server.start(run_line_by_line, InterruptedAt(number), code, large, str(errors), one.arguments())
+        if left := server.left():
+            assert left == 1, f"interrupted at line {number}"
+            assert "interrupted" in one_line(errors.read_text() if errors.exists() else "")
+        yield number
+
+
+def killed(one: Job, server: Server, errors: Path, code: tuple[str, ...], apart: int, large: int) -> Iterator[int]:
+    """Yield numbers of stops of one run, with what a kill at each of them would have left; the last is its end.
+
+    What a killed process leaves is what it had written so far. Stops between which nothing was written are one.
+    """
+    seen, kept = [], errors.with_name("kept")
+    at_line, ended = StoppedAt(random.Random("killed"), apart), False
+    pid = server.start(run_line_by_line, at_line, code, large, str(errors), one.arguments())
+    while not ended:
+        ended = server.ended(0.0005)
+        if ended or has_stopped(pid):
+            found = everything(one.out)
+            if not seen or found != seen[-1]:
+                if one.out.exists():
+                    shutil.copytree(one.out, kept / str(len(seen)))
+                seen.append(found)
+            if not ended:
+                os.kill(pid, signal.SIGCONT)
+    assert (server.left(), errors.read_text()) == (0, "")
+    for number in range(len(seen)):
+        shutil.rmtree(one.out, ignore_errors=True)
+        if seen[number]:
+            (kept / str(number)).rename(one.out)
+        yield number
+
+
+def everything(out: Path) -> dict[str, bytes | None]:
+    """All that lies in a folder that nobody writes to now."""
+    return {str(path): None if path.is_dir() else path.read_bytes() for path in (out, *out.rglob("*")) if path.exists()}
+
+
+def has_stopped(pid: int) -> bool:
+    """Tell whether every thread of a process has stopped."""
+    with suppress(OSError):  # it has just ended
+        threads = [(each / "stat").read_text() for each in Path(f"/proc/{pid}/task").iterdir()]
+        return all(text.rpartition(")")[2].split()[0] == "T" for text in threads)
+    return False
+
+
+@pytest.mark.parametrize("ending", [killed, interrupted], ids=lambda ending: ending.__name__)
 @pytest.mark.parametrize(
     ("case", "code", "apart", "large"),
     [
@@ -348,23 +426,12 @@ CLASSES_CODE = ("pipeline/runs/classes_writer.py", "pipeline/path/classes.py")  
     ],
 )
 def test_stopped_at_any_line_that_writes(job, undisturbed, server, tmp_path, case, code, apart, large, ending):
-    expected = contents(undisturbed(case))
-    errors = tmp_path / "errors"
-    chance, left, number, stops = random.Random(ending), 1, 0, 0
-    while left != 0:
-        number += chance.randint(1, apart)
-        one = job(case)
-        server.start(run_to_line, number, code, ending, str(errors), one.arguments(), large)
-        left = server.left()
-        stops += left != 0
-        if ending == "killed":
-            assert left in (0, -signal.SIGKILL)
-        elif left:
-            assert left == 1, f"interrupted at line {number}"
-            assert "interrupted" in one_line(errors.read_text() if errors.exists() else "")
+    expected, one, stops = contents(undisturbed(case)), job(case), []
+    for number in ending(one, server, tmp_path / "errors", code, apart, large):
         one.run()
-        assert contents(one.out) == expected, f"stopped at line {number}"
-    assert stops > 1
+        assert contents(one.out) == expected, f"{ending.__name__} at {number}"
+        stops.append(number)
+    assert len(stops) > 2
 
 
 # Power cut: what was not forced to disk may be lost or torn
