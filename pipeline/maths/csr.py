@@ -10,7 +10,7 @@ from pipeline.jit import alike, inline, kernel, prefetch
 
 # A vector that a core's own cache does not hold is asked for some nonzeros ahead. CPU nanoseconds a nonzero without and
 # with that, by the size of w: 0.8 MB (imdb) 2.0 and 2.1, 2.6 MB (url-like at 0.1) 2.1 and 2.1, 13 MB (news20) 3.2 and
-# 3.0, 80 MB (kdda-like at 0.5) 6.0 to 7.4 and 3.0 to 3.4, of two vectors 10.2 to 11.4 and 6.2 to 7.1; asked for 32 and 64
+# 3.0, 80 MB (kdda-like at 0.5) 6.0 to 7.4 and 3.0 to 3.4, of two vectors 10.2 to 11.4 and 6.2 to 7.1; 32 and 64
 # nonzeros ahead 4.8 and 3.9 there.
 FAR_VECTOR, AHEAD = 1 << 20, 128  # entries
 _U1, _U2, _U3, _U4, _U63 = (np.uint64(k) for k in (1, 2, 3, 4, 63))

@@ -31,9 +31,9 @@ SETTINGS = {"epsilon": 0.05, "c_max": 0.1, "tol": 1e-3, "memory": 2_000_000_000}
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """url-like at scale 0.01, a third of its rows, in a dozen shards."""
+    """url-like at scale 0.01 in a dozen shards."""
     folder = tmp_path_factory.mktemp("url") / "shards"
-    make("url-like", folder, 0.01, rows=8000, shard_bytes=700_000)
+    make("url-like", folder, 0.01, shard_bytes=2_000_000)
     return open_shards(folder)
 
 
