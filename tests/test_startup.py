@@ -88,7 +88,7 @@ def test_a_run_with_compiled_kernels_loads_neither_the_compilers_tables_nor_http
 def test_the_command_keeps_blas_from_making_threads_that_runs_do_not_use(tmp_path, shards, monkeypatch):
     words = ["path", shards, "--grid", "0.01", "--out", str(tmp_path / "run")]
     code = (
-        "import pipeline.cli as cli\ncli.told.leave = lambda code: None\n"
+        "import pipeline.cli as cli\ncli.told.leave = lambda *how: None\n"
         f"cli.main({words!r})\nfrom threadpoolctl import threadpool_info\n"
         "assert {each['num_threads'] for each in threadpool_info() if each['user_api'] == 'blas'} == {1}"
     )
