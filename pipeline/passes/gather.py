@@ -68,7 +68,8 @@ def gather_rows(
     for each, size in zip(chosen, sizes, strict=True):
         places.append(_Place(each, entry, size[0]))
         entry += size[0]
-    for _ in engine.here.stream(partial(_fill, out=out, about=about, hot=hot), places, rows, window=len(places)):
+    turned = places if hot is None else hot.turned(places)
+    for _ in engine.here.stream(partial(_fill, out=out, about=about, hot=hot), turned, rows, window=len(places)):
         pass
     return Gathered(SparseRows(*out, data.n_features), *about, rows)
 
@@ -113,13 +114,13 @@ def _fill(
     """Copy the wanted rows of a shard to their place, with no copy in between."""
     shard, chosen = place.chosen.shard, place.chosen.numbers(numbers)
     here = slice(place.chosen.first, place.chosen.stop)
-    sources = [(shard.load(), chosen, np.arange(chosen.size))] if hot is None else list(hot.sources(shard, chosen))
+    alone = [] if hot is not None else [(shard.load(), chosen, np.arange(chosen.size))]
     lengths = np.empty(chosen.size, np.int64)
-    for rows, some, places in sources:
+    for rows, some, places in alone if hot is None else hot.sources(shard, chosen):
         lengths[places] = rows.indptr[some + 1] - rows.indptr[some]
     ends = place.entry + np.cumsum(lengths)
     out[0][1:][here] = ends
-    for rows, some, places in sources:
+    for rows, some, places in alone if hot is None else hot.sources(shard, chosen):
         csr.place_rows((rows.indptr, rows.indices, rows.values), some, (ends - lengths)[places], out[1:])
         for array, source in zip(about, (rows.labels, rows.costs, rows.norms), strict=True):
             array[here][places] = source[some]

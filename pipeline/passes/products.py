@@ -75,12 +75,15 @@ def some_products(
 ) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, ...], Near]]:
     """Yield the numbers of the chosen rows, their products and the slacks of those near the margin of w, by shard.
 
-    ``chosen`` is a mask of all rows; no other rows are read, and those that are ``hot`` not from their shards.
+    ``chosen`` is a mask of all rows; no other rows are read, and those that are ``hot`` not from their shards. Shards
+    come in their order, or backwards.
     """
     shards = [s for s in data.shards if chosen[s.first_row : s.first_row + s.n_rows].any()]
     window = window_of(engine, data, 8 * MOST_VECTORS)
-    function = _shard_some if hot is None or not hot.bands else partial(_hot_some, hot)
-    yield from engine.stream(function, shards, w_norm, chosen, *vectors, window=window)
+    if hot is None or not hot.bands:
+        yield from engine.stream(_shard_some, shards, w_norm, chosen, *vectors, window=window)
+    else:
+        yield from engine.stream(partial(_hot_some, hot), hot.turned(shards), w_norm, chosen, *vectors, window=window)
 
 
 def window_of(engine: Engine, data: Dataset, row_bytes: int) -> int:

@@ -158,7 +158,7 @@ class RowState:
             for array, products in zip(out, found, strict=True):
                 array[numbers] = products
             near.append((0, Near(numbers[slacks.rows], slacks.slack, slacks.error)))
-        return self.each(_then, Near.joined(near), then, *arguments)
+        return self.each(_then, Near.joined(near).ordered(), then, *arguments)
 
     def weigh(self, engine: Engine, data: Dataset, weights: np.ndarray, out: ByRow) -> None:
         """Write |z_i/D| of all rows."""

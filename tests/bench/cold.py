@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import subprocess
 import tempfile
 import time
@@ -80,8 +81,8 @@ def control_group(limit: int) -> Iterator[Path]:
         group.rmdir()
 
 
-def cold(data: Dataset, out: Path, limit: int, settings: list[str], hot: str) -> tuple[float, float, float]:
-    """Run the whole command in a group of its own; return its seconds, and the GB that it had read and written."""
+def cold(data: Dataset, out: Path, limit: int, settings: list[str], hot: str) -> tuple[float, float, float, float]:
+    """Run the whole command in a group of its own; return its seconds, those of CPU, and the GB read and written."""
     line = [*SVMSIEVE, "path", data.path, "--out", str(out), "--quiet", *settings]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     if hot:
@@ -89,11 +90,17 @@ def cold(data: Dataset, out: Path, limit: int, settings: list[str], hot: str) ->
     os.sync()
     Path("/proc/sys/vm/drop_caches").write_text("3")
     with control_group(limit) as group:
-        before, begin = disk(), time.perf_counter()
+        before, used, begin = disk(), cpu(), time.perf_counter()
         joined = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group), *line]
         subprocess.run(joined, check=True, stdout=subprocess.DEVNULL, env=env)
         seconds, after = time.perf_counter() - begin, disk()
-    return seconds, after[0] - before[0], after[1] - before[1]
+    return seconds, cpu() - used, after[0] - before[0], after[1] - before[1]
+
+
+def cpu() -> float:
+    """Return the seconds of CPU of the commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def disk() -> tuple[float, float]:
@@ -130,12 +137,12 @@ def main() -> None:
             more, hot = RUNS[name]
             settings = ["--memory", options.memory, "--c-max", options.c_max, *more]
             out = folder / name.replace(" ", "-")
-            seconds, read, written = cold(data, out, bytes_of(options.limit), settings, hot)
+            seconds, busy, read, written = cold(data, out, bytes_of(options.limit), settings, hot)
             steps = pipeline.open_run(out).steps
             found[name] = seconds
             reads = np.mean([step.passes for step in steps[1:]])
             print(
-                f"{name}: {len(steps)} C in {seconds:.1f} s, {reads:.2f} reads a C;"
+                f"{name}: {len(steps)} C in {seconds:.1f} s ({busy:.1f} of CPU), {reads:.2f} reads a C;"
                 f" {read:.1f} GB read, {written:.1f} GB written"
             )
             spent = {part: sum(s.seconds.get(part, 0.0) for s in steps) for part in steps[-1].seconds}
