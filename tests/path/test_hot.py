@@ -88,7 +88,7 @@ def test_the_same_bits_whatever_is_copied(data, without, tmp_path, monkeypatch, 
     monkeypatch.setattr(soon, "LEAST_MISSED", 0.0)
     monkeypatch.setattr(soon, "pays", lambda *about: True)
     assert trained(data, tmp_path / "run", monkeypatch) == without
-    assert len(copies) > 5
+    assert len(copies) > 2
 
 
 def test_shards_are_read_less(data, tmp_path, monkeypatch):
