@@ -17,8 +17,9 @@ The working set depends on the budget and the data alone: on other workers, or m
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pipeline.errors import BudgetError
 
@@ -89,6 +90,11 @@ class Projection:
     def newton(self) -> int:
         """How large rows may be that newton solves for, with its scaled, transposed and multiplied copies."""
         return int(self.room / COPIES_NEWTON)
+
+    def used(self, n_rows: int, rows: int) -> int:
+        """What of the machine's memory is used at most if all rows take ``rows`` bytes, scratch files included."""
+        arrays = max(self.row_arrays, (ROW_BYTES + KNOWN_ROW_BYTES) * n_rows)
+        return self.base + self.vectors + arrays + min(self.room, int(COPIES * rows))
 
     def on_worker(self, rows: int) -> int:
         """What a process needs that does nothing but hold and solve for some of ``rows`` bytes of rows."""
@@ -186,10 +192,30 @@ def project_kernel(
 
 def default_budget() -> int:
     """Return half of the machine's memory, or of what its control group allows."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+    return int(SHARE_OF_MACHINE * machine_memory())
+
+
+def machine_memory() -> int:
+    """Return the machine's memory, or what the control groups allow that this process is in."""
+    total, groups = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), Path("/proc/self/cgroup")
+    for limit in limits_of(groups.read_text() if groups.exists() else ""):
         try:
-            total = min(total, int(Path(limit).read_text()))
+            total = min(total, int(limit.read_text()))
         except (OSError, ValueError):
             continue
-    return int(SHARE_OF_MACHINE * total)
+    return total
+
+
+def limits_of(groups_of_process: str) -> Iterator[Path]:
+    """Yield the files of both versions of control groups that may limit the memory of a process in these groups.
+
+    In a container its own group is the root; elsewhere it is below, and every group above it counts, too.
+    """
+    groups = dict.fromkeys(("", "memory"), PurePosixPath("/"))
+    for line in groups_of_process.splitlines():
+        _, controllers, group = line.split(":", 2)
+        for name in groups.keys() & set(controllers.split(",")):
+            groups[name] = PurePosixPath(group)
+    for name, file in (("", "memory.max"), ("memory", "memory.limit_in_bytes")):
+        root = Path("/sys/fs/cgroup", name)
+        yield from (root.joinpath(*group.parts[1:], file) for group in (groups[name], *groups[name].parents))

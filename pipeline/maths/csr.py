@@ -290,6 +290,18 @@ def copy_rows(source, chosen, end, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def place_rows(source, chosen, starts, out):  # type: ignore[no-untyped-def]
+    """Copy the entries of the chosen rows (by number) into ``out``, indices and values, each from where it starts."""
+    indptr, indices, values = source
+    for n in range(chosen.size):
+        end = starts[n]
+        for k in range(indptr[chosen[n]], indptr[chosen[n] + 1]):
+            out[0][end] = indices[k]
+            out[1][end] = values[k]
+            end += 1
+
+
+@kernel
 def sign_rows(indptr, values, labels):  # type: ignore[no-untyped-def]
     """Turn rows x_i into z_i = y_i x_i, in place."""
     for i in range(labels.size):

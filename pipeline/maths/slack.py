@@ -42,6 +42,11 @@ class Near:
         rows = [near.rows + first for first, near in parts]
         return cls(*(np.concatenate(x) for x in (rows, [n.slack for _, n in parts], [n.error for _, n in parts])))
 
+    def ordered(self) -> Near:
+        """Return them by ascending number."""
+        order = np.argsort(self.rows, kind="stable")
+        return Near(self.rows[order], self.slack[order], self.error[order])
+
     def within(self, start: int, stop: int) -> Near:
         """Return those of the rows from ``start`` to before ``stop``, counted from there."""
         part = slice(*np.searchsorted(self.rows, (start, stop)))

@@ -11,6 +11,7 @@ import numpy as np
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
+from pipeline.passes.hot import HotRows
 from pipeline.solve.sparse_rows import CsrParts, SparseRows
 
 PIECE_NONZEROS = 1_000_000  # of the rows that travel as one result
@@ -38,9 +39,14 @@ def gather(
 
 
 def gather_rows(
-    engine: Engine, data: Dataset, rows: np.ndarray, lengths: np.ndarray | None = None, wide: bool | None = None
+    engine: Engine,
+    data: Dataset,
+    rows: np.ndarray,
+    lengths: np.ndarray | None = None,
+    wide: bool | None = None,
+    hot: HotRows | None = None,
 ) -> Gathered:
-    """Gather rows by their numbers, which ascend.
+    """Gather rows by their numbers, which ascend; those that are ``hot`` not from their shards.
 
     Their lengths, and whether values need 64 bits, come from a first look at the data unless they are given. Then
     the result is sized exactly and filled in place: this process reads the shards itself, wherever passes run.
@@ -62,7 +68,8 @@ def gather_rows(
     for each, size in zip(chosen, sizes, strict=True):
         places.append(_Place(each, entry, size[0]))
         entry += size[0]
-    for _ in engine.here.stream(partial(_fill, out=out, about=about), places, rows, window=len(places)):
+    turned = places if hot is None else hot.turned(places)
+    for _ in engine.here.stream(partial(_fill, out=out, about=about, hot=hot), turned, rows, window=len(places)):
         pass
     return Gathered(SparseRows(*out, data.n_features), *about, rows)
 
@@ -101,15 +108,22 @@ class _Place:
         return self.chosen.path
 
 
-def _fill(place: _Place, numbers: np.ndarray, out: Sequence[np.ndarray], about: Sequence[np.ndarray]) -> None:
+def _fill(
+    place: _Place, numbers: np.ndarray, out: Sequence[np.ndarray], about: Sequence[np.ndarray], hot: HotRows | None
+) -> None:
     """Copy the wanted rows of a shard to their place, with no copy in between."""
-    rows, chosen = place.chosen.shard.load(), place.chosen.numbers(numbers)
-    first, stop = place.chosen.first, place.chosen.stop
-    csr.copy_rows(
-        (rows.indptr, rows.indices, rows.values), chosen, place.entry, (out[0][first : stop + 1], out[1], out[2])
-    )
-    for array, source in zip(about, (rows.labels, rows.costs, rows.norms), strict=True):
-        array[first:stop] = source[chosen]
+    shard, chosen = place.chosen.shard, place.chosen.numbers(numbers)
+    here = slice(place.chosen.first, place.chosen.stop)
+    alone = [] if hot is not None else [(shard.load(), chosen, np.arange(chosen.size))]
+    lengths = np.empty(chosen.size, np.int64)
+    for rows, some, places in alone if hot is None else hot.sources(shard, chosen):
+        lengths[places] = rows.indptr[some + 1] - rows.indptr[some]
+    ends = place.entry + np.cumsum(lengths)
+    out[0][1:][here] = ends
+    for rows, some, places in alone if hot is None else hot.sources(shard, chosen):
+        csr.place_rows((rows.indptr, rows.indices, rows.values), some, (ends - lengths)[places], out[1:])
+        for array, source in zip(about, (rows.labels, rows.costs, rows.norms), strict=True):
+            array[here][places] = source[some]
 
 
 def stream_rows(engine: Engine, data: Dataset, selected: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:

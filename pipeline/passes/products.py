@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pipeline.engine.engine import Engine
 from pipeline.engine.together import merges
 from pipeline.maths import csr
 from pipeline.maths.slack import Near, near_margin
+from pipeline.passes.hot import HotRows
 
 RESULT_BYTES, RESULT_BYTES_FROM_AFAR = 4_000_000, 32_000_000  # of a pass's results, in memory for each worker
 COLUMNS = 8  # of vectors side by side, that the loop over them takes at a time
@@ -37,32 +39,51 @@ def products(engine: Engine, data: Dataset, vectors: Sequence[np.ndarray], out: 
 
 
 def certifying_products(
-    engine: Engine, data: Dataset, vectors: Sequence[np.ndarray], out: Sequence[np.ndarray], w_norm: float
+    engine: Engine,
+    data: Dataset,
+    vectors: Sequence[np.ndarray],
+    out: Sequence[np.ndarray],
+    w_norm: float,
+    hot: HotRows | None = None,
 ) -> Iterator[tuple[slice, Near]]:
     """Write products as ``products`` does, the first vector being w with |w| <= ``w_norm``.
 
     After each shard yield where its rows stand, and the slacks of those near the margin of w (none if |w| is nan).
+    ``hot`` gets the rows that it expects.
     """
     window, row = window_of(engine, data, 8 * MOST_VECTORS), 0
-    for piece, near in engine.stream(shard_products, data.shards, w_norm, *vectors, window=window):
+    hot = hot if hot is not None and hot.expected else None
+    function = shard_products if hot is None else partial(_copied_and_multiplied, hot)
+    for piece, near in engine.stream(function, data.shards, w_norm, *vectors, window=window):
         here = slice(row, row + piece[0].size)
         for array, part in zip(out, piece, strict=True):
             array[here] = part
         row = here.stop
         yield here, near
     assert row == data.n_rows
+    if hot is not None:
+        hot.arrived()
 
 
 def some_products(
-    engine: Engine, data: Dataset, vectors: Sequence[np.ndarray], chosen: np.ndarray, w_norm: float
+    engine: Engine,
+    data: Dataset,
+    vectors: Sequence[np.ndarray],
+    chosen: np.ndarray,
+    w_norm: float,
+    hot: HotRows | None = None,
 ) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, ...], Near]]:
     """Yield the numbers of the chosen rows, their products and the slacks of those near the margin of w, by shard.
 
-    ``chosen`` is a mask of all rows; no other rows are read.
+    ``chosen`` is a mask of all rows; no other rows are read, and those that are ``hot`` not from their shards. Shards
+    come in their order, or backwards.
     """
     shards = [s for s in data.shards if chosen[s.first_row : s.first_row + s.n_rows].any()]
     window = window_of(engine, data, 8 * MOST_VECTORS)
-    yield from engine.stream(_shard_some, shards, w_norm, chosen, *vectors, window=window)
+    if hot is None or not hot.bands:
+        yield from engine.stream(_shard_some, shards, w_norm, chosen, *vectors, window=window)
+    else:
+        yield from engine.stream(partial(_hot_some, hot), hot.turned(shards), w_norm, chosen, *vectors, window=window)
 
 
 def window_of(engine: Engine, data: Dataset, row_bytes: int) -> int:
@@ -79,6 +100,12 @@ def shard_products(shard: Shard, w_norm: float, *vectors: np.ndarray) -> Found:
     return _completed(shard.load(), w_norm, vectors, ())
 
 
+def _copied_and_multiplied(hot: HotRows, shard: Shard, w_norm: float, *vectors: np.ndarray) -> Found:
+    found = shard_products(shard, w_norm, *vectors)
+    hot.copy(shard)  # while its pages are at hand
+    return found
+
+
 def products_of_some(shard: Shard, some: np.ndarray, w_norm: float, *vectors: np.ndarray) -> Found:
     """Return the same of some of its rows, by their numbers there, in whose order slacks are counted."""
     return _completed(shard.load(), w_norm, vectors, (), some)
@@ -89,6 +116,20 @@ def _shard_some(
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...], Near]:
     some = np.flatnonzero(chosen[shard.first_row : shard.first_row + shard.n_rows])
     return some + shard.first_row, *products_of_some(shard, some, w_norm, *vectors)
+
+
+def _hot_some(
+    hot: HotRows, shard: Shard, w_norm: float, chosen: np.ndarray, *vectors: np.ndarray
+) -> tuple[np.ndarray, tuple[np.ndarray, ...], Near]:
+    """Return the same, from wherever the rows are."""
+    some = np.flatnonzero(chosen[shard.first_row : shard.first_row + shard.n_rows])
+    found, near = tuple(np.empty(some.size) for _ in vectors), [(0, Near.none())]
+    for rows, numbers, places in hot.sources(shard, some):
+        part, slacks = _completed(rows, w_norm, vectors, (), numbers)
+        for array, products in zip(found, part, strict=True):
+            array[places] = products
+        near.append((0, Near(places[slacks.rows], slacks.slack, slacks.error)))
+    return some + shard.first_row, found, Near.joined(near).ordered()
 
 
 def _completed(

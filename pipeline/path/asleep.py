@@ -14,11 +14,8 @@ of rows that were not read for what they are, inexact ones, each ball by its own
 Which rows are read is settled by the point before and the new pair alone. So a run that goes on makes the points since
 the last pass over all rows again, and has the same bits.
 
-Disks are read by pages, on which rows that are read lie among others. A file of the rows read since the last pass over
-all, kept together, was replayed on eps-paths at tol 1e-4 and not built: too few certificates come between two such
-passes (1.2 on url-like, 4 on census), and each wants rows that are not in it yet. Of the data, a C: url-like (rows of
-950 bytes) 0.72 in rows, 0.96 in pages of 4 kB, 0.97 with the file; census (440 bytes) 0.38, 0.80 and 0.70; in
-pieces of 128 kB, as systems read ahead, 1.00, and 1.08 and 1.07 with the file, which has to be written besides.
+Disks are read by pages, on which rows that are read lie among others: where the page cache cannot keep the data, rows
+that will be read again are copied (``soon``).
 """
 
 from __future__ import annotations

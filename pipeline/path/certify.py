@@ -29,6 +29,7 @@ from pipeline.maths.slack import Near
 from pipeline.passes.weighted import sampled_weights
 from pipeline.path.asleep import MOST_READ, MOST_SINCE, Doubt, Look
 from pipeline.path.point import CertifiedPoint, Seen
+from pipeline.path.soon import Soon
 from pipeline.working.rows import WorkingRows
 from pipeline.working.solver import LinearPair
 from pipeline.working.state import ByRow, RowState
@@ -101,6 +102,7 @@ class Certifier:
         self.least_cost = min(self.state.each(_least_cost, self.state.costs))
         self.passes = self.read = 0
         self._scaled: tuple[np.ndarray, ByRow] | None = None
+        self.soon = Soon(engine, data, self.state)
 
     def _scale(self) -> tuple[np.ndarray, ByRow]:
         """Return D, and |z_i/D| of all rows: the first time a look at some rows, and a pass."""
@@ -130,6 +132,8 @@ class Certifier:
         w_norm = root(square(w)) * SAFE
         found = None if ref is None or self.tol is None else self._some(c, pair, vectors, w_norm, ref)
         if found is None:
+            if ref is not None:
+                self.soon.before_all(ref.doubt, ref.margins)
             found = self._all(c, pair.alpha, vectors, w_norm, ref.pair.w if ref is not None else before)
         products, sums, look, doubt = found
         reference = certified_pair(c, sums, w, apart, drift, doubt is not None)
@@ -171,6 +175,7 @@ class Certifier:
         share = nonzeros / max(1, self.data.nnz)
         if share > MOST_READ:
             return None
+        self.soon.before_some(doubt, out[0], look.since + share)
         rows.later(_estimate, doubt, out, known)
         about = c, rows, out[0], alpha, w_norm, doubt
         found = rows.multiply_some(self.engine, self.data, vectors, doubt.awake, out, w_norm, _sums, *about)

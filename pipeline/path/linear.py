@@ -50,7 +50,7 @@ class LinearSpace:
     def _host(self) -> RowHost:
         if self.engine.pinned is not None:
             return RemoteHost(self.engine.pinned, self.data, self.state.wide)
-        return LocalHost(self.engine, self.data, self.state.wide)
+        return LocalHost(self.engine, self.data, self.state.wide, self.state.hot)
 
     starts_anywhere = False  # C_min takes two passes
 

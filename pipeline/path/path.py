@@ -35,6 +35,7 @@ from pipeline.meter import MemoryMeter
 from pipeline.path.agreement import Agreement
 from pipeline.path.c_range import Range
 from pipeline.path.judge import Judge
+from pipeline.path.soon import hot_rows
 from pipeline.path.space import Point, Space
 from pipeline.path.spaces import make_space, projected
 from pipeline.path.starts import Starts
@@ -192,6 +193,7 @@ class PathRun:
         kept = kept_with_shards(self.engine, self.data, self.spec, bool(self.references))
         if kept is None:
             state = collect(self.engine, self.data, self.spec, scratch, maker)
+            state.hot = hot_rows(self.engine, self.data, state, self.projection, self.writer.scratch)
         else:
             state = collect_there(kept, self.data, self.spec, scratch, maker)
         trained = None if maker is None else maker.sketch()

@@ -8,6 +8,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
 from pipeline.passes.gather import gather_rows
+from pipeline.passes.hot import HotRows
 from pipeline.solve.dcd_kernel import add_rows
 from pipeline.solve.sparse_rows import SparseRows
 
@@ -27,10 +28,13 @@ def entry_bytes(wide: bool) -> int:
 
 
 class HeldRows:
-    """Rows z_i = y_i x_i by ascending number, and |z_i|; ``read`` counts the nonzeros that were read from the data."""
+    """Rows z_i = y_i x_i by ascending number, and |z_i|; ``read`` counts the nonzeros that were read from the data.
 
-    def __init__(self, engine: Engine, data: Dataset, wide: bool) -> None:
-        self.engine, self.data, self.wide = engine, data, wide
+    Those that are ``hot`` are read from there.
+    """
+
+    def __init__(self, engine: Engine, data: Dataset, wide: bool, hot: HotRows | None = None) -> None:
+        self.engine, self.data, self.wide, self.hot = engine, data, wide, hot
         self.read = 0
         self.release()
 
@@ -74,7 +78,7 @@ class HeldRows:
     def _read(self, missing: np.ndarray, lengths: np.ndarray | None) -> tuple[np.ndarray, Parts, np.ndarray]:
         if not missing.size:
             return self._none()
-        found = gather_rows(self.engine, self.data, missing, lengths, self.wide)
+        found = gather_rows(self.engine, self.data, missing, lengths, self.wide, self.hot)
         self.read += int(found.x.nnz)
         csr.sign_rows(found.x.indptr, found.x.data, found.labels)
         return found.rows, (found.x.indptr, found.x.indices, found.x.data), found.norms

@@ -2,8 +2,7 @@
 
 Facts (norm, length, cost, label) are collected once, in one pass, and never change. Verdicts and the working set
 (``chosen``) are those of the step under way. What proves something (alpha, products) belongs to the pair or the point
-that it is part of: ``empty`` makes its arrays, and they go with it. A scratch file is memory-mapped and has no name any
-more: its pages are the system's to write out, and it is gone with its array, or with the process.
+that it is part of: ``empty`` makes its arrays, and they go with it (``passes.scratch``).
 
 What is done by row is a function of a part: ``function(part, ...)`` looks at ``array[part]``, writes to it, and returns
 sums. ``each`` calls it for all parts, where the arrays are: here, or with the shards on a cluster
@@ -13,8 +12,6 @@ BLAS, whose bits depend on its threads, has no place in such a function.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,7 +25,9 @@ from pipeline.errors import DataError
 from pipeline.maths.row_sketch import SketchMaker
 from pipeline.maths.score import WEIGHTED
 from pipeline.maths.slack import Near
+from pipeline.passes.hot import HotRows
 from pipeline.passes.products import certifying_products, some_products
+from pipeline.passes.scratch import zeros
 from pipeline.passes.sums import row_sum
 from pipeline.passes.weighted import weighted_norms
 from pipeline.spec import PathSpec
@@ -44,7 +43,8 @@ ByRow = Any  # one entry a row: an array, or a column of arrays that are with th
 class RowState:
     """Arrays with one entry a row. Rows left out of training (hold-out, other fold) have cost 0.
 
-    ``left_out_costs`` are those that they would have in training, in their order, where scores weigh them.
+    ``left_out_costs`` are those that they would have in training, in their order, where scores weigh them. ``hot`` has
+    copies of rows that are read again and again, where the data are larger than the page cache.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class RowState:
         self.trained = n_rows
         self.class_weights = (1.0, 1.0)
         self.left_out_costs: np.ndarray | None = None
+        self.hot: HotRows | None = None
 
     def empty(self, dtype: type = np.float64) -> ByRow:
         """Return one more array, of zeros."""
@@ -132,7 +133,7 @@ class RowState:
         """Write products as ``certifying_products`` does; return then(part, slacks near the margin, *arguments)."""
         found, near, first, ends = list[R](), list[tuple[int, Near]](), 0, iter(self.ends)
         end = next(ends)
-        for here, some in certifying_products(engine, data, vectors, out, w_norm):
+        for here, some in certifying_products(engine, data, vectors, out, w_norm, self.hot):
             near.append((here.start, some))
             if here.stop == end:
                 joined = Near.joined(near)
@@ -153,11 +154,11 @@ class RowState:
     ) -> list[R]:
         """Write the products of the chosen rows, and do the same."""
         near = [(0, Near.none())]
-        for numbers, found, slacks in some_products(engine, data, vectors, chosen, w_norm):
+        for numbers, found, slacks in some_products(engine, data, vectors, chosen, w_norm, self.hot):
             for array, products in zip(out, found, strict=True):
                 array[numbers] = products
             near.append((0, Near(numbers[slacks.rows], slacks.slack, slacks.error)))
-        return self.each(_then, Near.joined(near), then, *arguments)
+        return self.each(_then, Near.joined(near).ordered(), then, *arguments)
 
     def weigh(self, engine: Engine, data: Dataset, weights: np.ndarray, out: ByRow) -> None:
         """Write |z_i/D| of all rows."""
@@ -179,17 +180,6 @@ class RowState:
 
     def release(self) -> None:
         """Let go of what is kept elsewhere."""
-
-
-def zeros(n_rows: int, dtype: type, scratch: Path | None) -> np.ndarray:
-    """Return an array of zeros, in a file if there is a folder for it, whose space is taken now: later, a full disk is
-    a bus error.
-    """
-    if scratch is None or n_rows == 0:
-        return np.zeros(n_rows, dtype)
-    with tempfile.TemporaryFile(prefix="rows-", dir=scratch) as stream:
-        os.posix_fallocate(stream.fileno(), 0, n_rows * np.dtype(dtype).itemsize)
-        return np.memmap(stream, dtype, "r+", shape=(n_rows,)).view(np.ndarray)
 
 
 def frozen(column: ByRow) -> ByRow:

@@ -28,6 +28,7 @@ from pipeline.engine.engine import Engine
 from pipeline.maths.row_sketch import MOST, SketchMaker
 from pipeline.maths.slack import Near
 from pipeline.passes.products import products_of_some, shard_products
+from pipeline.passes.scratch import zeros
 from pipeline.passes.sums import class_weighted_sum
 from pipeline.passes.weighted import inverse_squares, shard_norms
 from pipeline.spec import PathSpec
@@ -40,7 +41,6 @@ from pipeline.working.state import (
     ends_of,
     facts_of,
     settle_weights,
-    zeros,
 )
 
 if TYPE_CHECKING:

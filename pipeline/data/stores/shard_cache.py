@@ -59,6 +59,12 @@ def brought(directory: str, name: str, size: int, sha256: str) -> Iterator[Path]
         yield target
 
 
+def room() -> int:
+    """Return how many bytes of shards the cache may have."""
+    folder = private_folder(shard_folder())
+    return _limit(folder, sum(file.stored for file in _files(folder)))
+
+
 def remove(sha256: str) -> None:
     """Let go of a shard whose copy here turned out to be damaged."""
     (shard_folder() / f"{sha256}.arrow").unlink(missing_ok=True)
