@@ -1,60 +1,76 @@
-"""Numba as this package uses it: compiled on first call, without the GIL, cached on disk where one can write."""
+"""Hot loops in machine code: compiled by Numba on their first call, kept on disk, from then on called without Numba.
+
+A process that finds all its kernels on disk never imports Numba, which alone would take a third of a second of every
+command: machine code needs a linker and the C side of Numba's runtime (``machine_code``). What a call has to know is
+which machine code its arguments need, and that their types alone decide.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from threading import RLock
+from typing import Any, cast
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from pipeline.kernel_cache import KernelCache, NoCache
+from pipeline.kernel_stamp import Intrinsic, Source, stamp_of
 
-# Nobody calls kernels from C: the entries for that would be a twentieth of the time that compiling takes.
-_OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
+# What Numba tells arrays apart by, besides their type: C order, Fortran order, aligned, writable (NumPy's numbers).
+_LAYOUT = 0x1 | 0x2 | 0x100 | 0x400
+_one_at_a_time = RLock()  # of kernels that are loaded or compiled
+
+
+class Kernel(Source):
+    """A function of arrays, numbers and tuples of them, all given by their place, as machine code."""
+
+    def __init__(self, function: Callable[..., Any], **options: bool) -> None:
+        super().__init__(function, **options)
+        self._entries: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the machine code for arguments of these types."""
+        kinds = kinds_of(arguments)
+        entry = self._entries.get(kinds)
+        if entry is None:
+            with _one_at_a_time:
+                entry = self._entries.get(kinds) or self._found(kinds, arguments)
+        return entry(*arguments)
+
+    def _found(self, kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return machine code from the disk, or compiled now."""
+        from pipeline.machine_code import Kept  # noqa: PLC0415 - LLVM: 0.1 s
+
+        kept = Kept(self.function, stamp_of(self), names_of(arguments))
+        entry = kept.load()
+        if entry is None:
+            from pipeline.compiling import compiled  # noqa: PLC0415 - Numba: 0.3 s
+
+            entry = compiled(self, arguments, kept)
+        self._entries[kinds] = entry
+        return entry
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a hot loop. Where no cache directory is writable (a read-only image) it compiles in memory."""
-    compiled = numba.njit(function, **_OPTIONS)
-    compiled._compilation_chain_init_hook = _nothing
-    try:
-        compiled._cache = KernelCache(function)
-    except RuntimeError:  # "no locator available": neither __pycache__ nor the user's cache can be written
-        compiled._cache = NoCache()
-    return compiled
-
-
-def _nothing() -> None:
-    """What a call prepares before types are known: nothing. Numba would look for other packages' extensions of it and
-    import them; the compiler does so by itself, and a kernel out of the cache knows none.
-    """
+    """Compile a hot loop, without the GIL. Where no cache can be written (a read-only image) every process does."""
+    return Kernel(function)
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a helper into the kernels that call it: as a call of its own it would take every array apart again."""
-    return numba.njit(function, **_OPTIONS, forceinline=True)
+    return Kernel(function, forceinline=True)
 
 
-def alike(*arrays: np.ndarray) -> list[np.ndarray]:
-    """Return read-only views of what a kernel only reads: rows of a file are read-only and others are not, and Numba
-    would compile the kernel for both.
-    """
-    return [_read_only(array) if array.flags.writeable else array for array in arrays]
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.setflags(write=False)
-    return view
+def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Take a helper's machine code instruction by instruction, as ``numba.extending.intrinsic`` does."""
+    return cast("Callable[..., Any]", Intrinsic(function))
 
 
 @intrinsic
 def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
     """Ask for the cache line of array[index] before it is needed; ``index`` is a uint64 inside a contiguous array."""
+    from llvmlite import ir  # noqa: PLC0415
+    from numba import types  # noqa: PLC0415
+
     del typing_context
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -68,3 +84,51 @@ def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(array, types.uint64), generate
+
+
+def kinds_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what tells arguments of other types apart, quickly."""
+    return tuple(
+        [
+            (x.dtype, x.ndim, x.flags.num & _LAYOUT) if type(x) is np.ndarray else _kind(x)  # 0.2 microseconds each
+            for x in arguments
+        ]
+    )
+
+
+def _kind(value: Any) -> Any:
+    kind = type(value)
+    if kind is tuple:
+        return kinds_of(value)
+    if kind is int and not -(2**63) <= value < 2**63:
+        return "uint64"
+    return kind
+
+
+def names_of(arguments: tuple[Any, ...]) -> str:
+    """Return the types of arguments in writing: the same in every process."""
+    return " ".join([_name(x) for x in arguments])
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({names_of(value)})"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.str}:{value.ndim}:{value.flags.num & _LAYOUT:x}"
+    if isinstance(value, np.generic):
+        return value.dtype.str
+    kind = _kind(value)
+    return {int: "<i8", float: "<f8", bool: "|b1"}.get(kind, str(kind))
+
+
+def alike(*arrays: np.ndarray) -> list[np.ndarray]:
+    """Return read-only views of what a kernel only reads: rows of a file are read-only and others are not, and Numba
+    would compile the kernel for both.
+    """
+    return [_read_only(array) if array.flags.writeable else array for array in arrays]
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.setflags(write=False)
+    return view

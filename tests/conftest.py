@@ -109,7 +109,7 @@ def own_cache(caches, monkeypatch):
 @pytest.fixture(autouse=True)
 def no_word_of_compiling(monkeypatch):
     """Have what commands say in this process not depend on what was compiled before; tests/test_jit.py undoes it."""
-    monkeypatch.setattr("pipeline.kernel_cache._Silence.over", True)
+    monkeypatch.setattr("pipeline.compiling._Silence.over", True)
 
 
 @pytest.fixture

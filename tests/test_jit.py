@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import subprocess
@@ -14,12 +15,12 @@ import numba
 import numpy as np
 import pytest
 
-from pipeline import kernel_cache
+from pipeline import compiling, machine_code
 from pipeline.data.shards import digest
 from pipeline.data.shards.rows import Rows
 from pipeline.events import Note, announce, listening
 from pipeline.jit import kernel
-from pipeline.kernel_cache import NoCache, stamp_of
+from pipeline.kernel_stamp import Source, stamp_of
 from pipeline.maths import csr
 from tests.forked import Server
 
@@ -33,6 +34,7 @@ def changed(x):
 KERNEL = """
 from helper import changed
 from numbers_apart import FACTOR
+from pipeline.compiling import known_as
 from pipeline.jit import inline, kernel
 
 @kernel
@@ -43,12 +45,13 @@ def run(x):
 def below(x):
     return changed(x)
 
-print(run(1), run._cache_hits.total())
+print(run(1), known_as.cache_info().currsize)
 """
 
 
 CALLING = """
 from numbers_apart import FACTOR
+from pipeline.compiling import known_as
 from pipeline.jit import kernel
 
 @kernel
@@ -59,7 +62,7 @@ def called(x):
 def calling(x):
     return FACTOR * called(x)
 
-print(called(1), called._cache_hits.total(), calling(1), calling._cache_hits.total())
+print(called(1), known_as.cache_info().currsize, calling(1), known_as.cache_info().currsize)
 """
 
 
@@ -73,7 +76,7 @@ def import_program(folder):
     """Import the kernel's program there, where nothing of it is known, and keep what it says."""
     sys.dont_write_bytecode = True
     sys.path.insert(0, folder)
-    numba.config.CACHE_DIR = f"{folder}/cache"
+    os.environ["NUMBA_CACHE_DIR"] = f"{folder}/cache"
     said = (Path(folder) / "said").open("wb")
     for ours in (1, 2):
         os.dup2(said.fileno(), ours)
@@ -91,7 +94,7 @@ def compiler():
 
 @pytest.fixture
 def ran(tmp_path, compiler):
-    """Run a kernel of these sources in a process of its own: its result, and how often the cache knew it."""
+    """Run a kernel of these sources in a process of its own: its result, and how many functions had to be compiled."""
 
     def run(term=1, factor=1, above="", program=KERNEL):
         (tmp_path / "helper.py").write_text(HELPER.format(term=term, above=above))
@@ -106,33 +109,92 @@ def ran(tmp_path, compiler):
 
 
 def test_the_cache_notices_a_helper_of_another_file_that_changed(ran):
+    assert ran(term=1) == (2, 3)
     assert ran(term=1) == (2, 0)
-    assert ran(term=1) == (2, 1)
+    assert ran(term=2) == (3, 3)
     assert ran(term=2) == (3, 0)
-    assert ran(term=2) == (3, 1)
 
 
 def test_the_cache_notices_a_number_of_another_file_that_changed(ran):
-    assert ran(factor=1) == (2, 0)
-    assert ran(factor=5) == (10, 0)
+    assert ran(factor=1) == (2, 3)
+    assert ran(factor=5) == (10, 3)
 
 
 def test_the_cache_keeps_what_a_remark_in_a_helper_does_not_change(ran):
+    assert ran() == (2, 3)
+    assert ran(above="# a remark, and the helper a few lines further down\n\n") == (2, 0)
+
+
+def test_a_kernel_from_the_cache_can_be_called_by_one_that_is_compiled_now(ran):
+    assert ran(factor=1, program=CALLING) == (2, 1, 2, 2)
+    assert ran(factor=5, program=CALLING) == (2, 0, 10, 2)
+    assert ran(factor=5, program=CALLING) == (2, 0, 10, 0)
+
+
+DAMAGE = {
+    "cut short": lambda content: content[: len(content) // 2],
+    "a bit": lambda content: content[:-100] + bytes([content[-100] ^ 1]) + content[-99:],
+    "empty": lambda content: b"",
+    "no object": lambda content: b"[1]" + content[content.index(b"\n") :],
+    "no JSON": lambda content: b"\xff" * 10 + content,
+    "another version": lambda content: content.replace(b'"version": ', b'"version": 9', 1),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_machine_code_is_compiled_again(ran, tmp_path, damage):
+    assert ran() == (2, 3)
+    (kept,) = (tmp_path / "cache").glob("*.kernel")
+    kept.write_bytes(DAMAGE[damage](kept.read_bytes()))
+    assert ran() == (2, 3)
     assert ran() == (2, 0)
-    assert ran(above="# a remark, and the helper a few lines further down\n\n") == (2, 1)
 
 
-def test_a_kernel_from_the_cache_is_linked_with_one_that_is_compiled_now(ran):
-    assert ran(factor=1, program=CALLING) == (2, 0, 2, 0)
-    assert ran(factor=5, program=CALLING) == (2, 1, 10, 0)
-    assert ran(factor=5, program=CALLING) == (2, 1, 10, 1)
+MANY = """
+import numpy as np
+from pipeline.jit import kernel
+
+@kernel
+def run(numbers, pair, factor, also):
+    out = np.zeros(numbers.size, np.int16)
+    total = 0.0
+    for i in range(numbers.size):
+        out[i] = i
+        total += factor * numbers[i] + pair[0][i] + pair[1]
+    return total, out, (also, numbers.size)
+
+arrays = [np.arange(3.0), np.arange(3.0, dtype=np.float32), np.arange(6.0)[::2], np.arange(3)]
+arrays[0].flags.writeable = False
+factors, others = (2, 2.0, np.float32(2)), (1, True, 2**63)
+found = [run(x, (x, 2), factor, also) for x in arrays for factor in factors for also in others]
+assert all(out.tolist() == [0, 1, 2] and size == 3 for _, out, (_, size) in found)
+types = [[type(total).__name__, out.dtype.name, type(also).__name__] for total, out, (also, _) in found]
+print(([total for total, _, _ in found], types, len(run._entries)))
+"""
+
+
+def test_kernels_from_the_cache_take_and_return_what_compiled_ones_do(tmp_path):
+    """And Numba, which compiled them, is not there when they are called."""
+    (tmp_path / "program.py").write_text(MANY)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def said():
+        command = [sys.executable, "-c", "import program, sys; print('numba' in sys.modules)"]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    first, second = said(), said()
+    assert first[:-1] == second[:-1] and (first[-1], second[-1]) == ("True", "False")
+    totals, types, entries = ast.literal_eval("".join(first[:-1]))
+    assert totals == [15.0] * 18 + [24.0] * 9 + [15.0] * 9 and entries == 36
+    assert types == [["float", "int16", also] for _ in range(12) for also in ("int", "bool", "int")]
 
 
 @pytest.mark.parametrize("value", [2, 2.0, np.float32(2), (2, 1), np.array([2])])
 def test_the_stamp_tells_numbers_apart(value):
     def made(number):
         exec("def f(x):\n    return x + N", space := {"N": number})  # noqa: S102
-        return stamp_of(space["f"])
+        return stamp_of(Source(space["f"]))
 
     assert made(value) == made(value)
     others = [made(other) for other in (1, 3.0, np.float64(2), (2, 2), np.array([2, 2]))]
@@ -145,7 +207,7 @@ def test_the_stamp_looks_into_modules_of_ours():
     def made(number):
         module.number = number
         exec("def f(x):\n    return x + module.number", space := {"module": module})  # noqa: S102
-        return stamp_of(space["f"])
+        return stamp_of(Source(space["f"]))
 
     assert made(1) == made(1) != made(2)
 
@@ -159,9 +221,10 @@ class Heard(list):
 
 @pytest.fixture
 def fresh(monkeypatch):
-    """A process that has compiled for long enough, and said nothing of it."""
-    monkeypatch.setattr(kernel_cache._Silence, "over", False)
-    monkeypatch.setattr(kernel_cache._Silence, "seconds", kernel_cache.SILENT_SECONDS)
+    """A process that has compiled for long enough, said nothing of it, and keeps nothing on disk."""
+    monkeypatch.setattr(machine_code, "folders", lambda: iter(()))
+    monkeypatch.setattr(compiling._Silence, "over", False)
+    monkeypatch.setattr(compiling._Silence, "seconds", compiling.SILENT_SECONDS)
 
 
 def some_kernel():
@@ -171,7 +234,6 @@ def some_kernel():
     def add(x, y):
         return x + y
 
-    add._cache = NoCache()
     return add
 
 
@@ -182,21 +244,21 @@ def test_compiling_is_said_once_and_to_listeners_only(fresh, capsys):
         add(1.0, 2)
         add(1.0, 2.0)
     add(1j, 2)
-    assert heard == [Note(kernel_cache.ALWAYS)]
+    assert heard == [Note(compiling.ALWAYS)]
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_kernel_or_two_are_not_worth_a_line(fresh, monkeypatch):
-    monkeypatch.setattr(kernel_cache._Silence, "seconds", 0.0)
+    monkeypatch.setattr(compiling._Silence, "seconds", 0.0)
     add, heard = some_kernel(), Heard()
     with listening(heard):
         add(1, 2)
         assert heard == []
-        spent = kernel_cache._Silence.seconds
+        spent = compiling._Silence.seconds
         assert spent > 0.0
-        monkeypatch.setattr(kernel_cache, "SILENT_SECONDS", spent)
+        monkeypatch.setattr(compiling, "SILENT_SECONDS", spent)
         add(1.0, 2)
-    assert heard == [Note(kernel_cache.ALWAYS)]
+    assert heard == [Note(compiling.ALWAYS)]
 
 
 def test_who_stopped_listening_hears_no_more():
@@ -216,7 +278,7 @@ def test_a_first_use_says_that_it_compiles_and_the_second_does_not(tmp_path):
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
         return [line for line in done.stderr.splitlines() if line.startswith("compiling")]
 
-    assert said("a") == [kernel_cache.ONCE]
+    assert said("a") == [compiling.ONCE]
     assert said("b") == []
 
 
@@ -234,6 +296,6 @@ def test_rows_of_a_file_and_rows_made_here_are_one_type_to_a_kernel():
         total = csr.weighted_sum(*arrays, np.ones(2), 2)
         margins = csr.row_margins((*arrays, rows.labels), np.ones(2))
         results = [margins.tolist(), total.index.tolist(), total.value.tolist(), digest.row_hashes(rows).tolist()]
-        found.append((results, [len(kernel.signatures) for kernel in kernels]))
+        found.append((results, [len(kernel._entries) for kernel in kernels]))
     assert found[0] == found[1]
     assert all(array.flags.writeable for array in vars(made).values() if isinstance(array, np.ndarray))

@@ -14,10 +14,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
-from pipeline.jit import inline, kernel
+from pipeline.jit import inline, intrinsic, kernel
 
 UNIT = 2.0**-53  # float64's unit roundoff
 LEAST = 2.0**-1074  # the smallest positive float64
@@ -37,6 +35,8 @@ def lost(terms: int, magnitude: Fraction) -> Fraction:
 @intrinsic
 def fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
     """Return a b + c, rounded once."""
+    from numba import types  # noqa: PLC0415
+
     del typing_context, a, b, c
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]

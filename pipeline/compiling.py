@@ -1,0 +1,62 @@
+"""Kernels compiled by Numba, which is imported here and nowhere else: by a process that has something to compile.
+
+Many kernels to compile are half a minute of silence on a first use. Whoever listens to the process (``events``) hears
+of it once, as soon as a second has gone by; worker processes have no listener, and stay silent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numba
+from numba.core.registry import cpu_target
+from numba.core.typing.typeof import typeof_impl
+from numba.extending import intrinsic
+
+from pipeline.events import Note, announce
+from pipeline.kernel_stamp import Intrinsic, Source
+from pipeline.machine_code import Kept
+
+SILENT_SECONDS = 1.0  # of compiling before it is worth a line: one new kernel takes 0.1 to 1 s, all of a path 10 to 30
+ONCE = "compiling (first use of this version on this machine, once; about half a minute)"
+ALWAYS = "compiling (about half a minute, and again the next time: no cache can be written; set NUMBA_CACHE_DIR)"
+# Nobody calls kernels from C: the entries for that would be a twentieth of the time that compiling takes.
+_OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
+
+
+class _Silence:
+    """How many seconds this process has compiled, and whether it was said."""
+
+    seconds = 0.0
+    over = False
+
+
+@cache
+def known_as(source: Source) -> Any:
+    """Return what Numba knows a function as that is to be compiled."""
+    if not isinstance(source, Intrinsic):
+        return numba.njit(source.function, **_OPTIONS, **source.options)
+    found = intrinsic(source.function)
+    cpu_target.typing_context.refresh()
+    return found
+
+
+@typeof_impl.register(Source)
+def _type_of(source: Source, context: Any) -> Any:
+    """Return the type of a helper, or a kernel, that one to be compiled calls."""
+    del context
+    return cpu_target.typing_context.resolve_value_type(known_as(source))
+
+
+def compiled(kernel: Source, arguments: tuple[Any, ...], kept: Kept) -> Callable[..., Any]:
+    """Compile a kernel for arguments of these types, and keep that on disk."""
+    if not _Silence.over and _Silence.seconds >= SILENT_SECONDS:
+        _Silence.over = announce(Note(ALWAYS if kept.folder is None else ONCE))
+    begun, types, found = time.monotonic(), tuple(numba.typeof(x) for x in arguments), known_as(kernel)
+    entry: Callable[..., Any] = found.compile(types)
+    kept.save(found.overloads[types])
+    _Silence.seconds += time.monotonic() - begun
+    return entry
