@@ -261,6 +261,18 @@ def test_a_kernel_or_two_are_not_worth_a_line(fresh, monkeypatch):
     assert heard == [Note(compiling.ALWAYS)]
 
 
+def test_arrays_that_are_mapped_are_told_apart_by_what_they_hold(tmp_path):
+    def mapped(numbers):
+        numbers.tofile(tmp_path / numbers.dtype.name)
+        return np.memmap(tmp_path / numbers.dtype.name, numbers.dtype, "r")
+
+    @kernel
+    def first(numbers):
+        return numbers[0]
+
+    assert [first(mapped(np.array([3], kind))) for kind in (np.int8, np.float64, np.float32)] == [3, 3.0, 3.0]
+
+
 def test_who_stopped_listening_hears_no_more():
     heard = Heard()
     with listening(heard):

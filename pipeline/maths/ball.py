@@ -54,9 +54,11 @@ class Span:
             span = span.with_vector(vector, vectors[:k], drift[k] if drift is not None else 0.0)
         return span
 
-    def with_vector(self, v: np.ndarray, others: Sequence[np.ndarray], drift: float) -> Span:
-        """Return the span with one more vector; ``others`` are those it has."""
-        own, energy = square(v), Fraction(self.unit) ** 2
+    def with_vector(
+        self, v: np.ndarray, others: Sequence[np.ndarray], drift: float, own: Fraction | None = None
+    ) -> Span:
+        """Return the span with one more vector; ``others`` are those it has, ``own`` is |v|^2 if that is known."""
+        own, energy = square(v) if own is None else own, Fraction(self.unit) ** 2
         size = root(own) / self.unit
         sizes = [size * norm * self.unit * self.unit for norm in self.norms]
         last = [nearest(inner(v, x, both) / energy) for x, both in zip(others, sizes, strict=True)]

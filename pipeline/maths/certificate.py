@@ -205,7 +205,7 @@ class Certificate:
     n_rows: int
     unattainable: float = 0.0
 
-    @property
+    @cached_property
     def gap(self) -> float:
         """How far, at most, P_C(w) is above the optimum."""
         return up(Fraction(self.primal) - Fraction(self.dual)) if self._is_finite else math.inf

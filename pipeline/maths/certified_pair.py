@@ -65,29 +65,37 @@ def certified_pair(
     w_alpha: np.ndarray | None = None,
     drift: float | None = None,
     asleep: bool = False,
+    own: Fraction | None = None,
 ) -> CertifiedPair:
     """Make a pair from its vectors; w_alpha None means that w is sum alpha_i z_i as computed.
 
     ``drift`` bounds what rounding has done to w_alpha; the default is that of one sum over all rows. Where rows were
-    ``asleep`` both values follow from the gap's sum, and from the dual value's definition.
+    ``asleep`` both values follow from the gap's sum, and from the dual value's definition. ``own`` is ``square(w)``, if
+    that is known.
     """
+    own = square(w) if own is None else own
+    between = square_between(w, own)
     drift = drift_of_sum(nearest(sums.reach), sums.rows) if drift is None else drift
     dual_square = None
     if asleep:
-        sums, dual_square = _from_the_dual(c, sums, w, w if w_alpha is None else w_alpha, drift)
-    unit = unit_of(square(w) / 2 + Fraction(c) * sums.hinge)
+        sums, dual_square = _from_the_dual(c, sums, w, w_alpha, drift, own)
+    unit = unit_of(own / 2 + Fraction(c) * sums.hinge)
+    span = Span(unit=unit).with_vector(w, [], drift if w_alpha is None else 0.0, own)
     if w_alpha is None:
-        found = certify(c, sums, square_between(w), drift, dual_square)
-        return CertifiedPair(c, sums, Span.of([w], [drift], unit), (1.0,), (1.0,), found)
-    apart = w - w_alpha
-    found = certify(c, sums, square_between(w), drift + root(square(apart)) * (1 + 1e-12), dual_square)
-    return CertifiedPair(c, sums, Span.of([w, w_alpha], [0.0, drift], unit), (1.0, 0.0), (0.0, 1.0), found)
+        return CertifiedPair(c, sums, span, (1.0,), (1.0,), certify(c, sums, between, drift, dual_square))
+    span = span.with_vector(w_alpha, [w], drift)
+    found = certify(c, sums, between, drift + root(square(w - w_alpha)) * (1 + 1e-12), dual_square)
+    return CertifiedPair(c, sums, span, (1.0, 0.0), (0.0, 1.0), found)
 
 
-def _from_the_dual(c: float, sums: Sums, w: np.ndarray, w_alpha: np.ndarray, drift: float) -> tuple[Sums, Fraction]:
+def _from_the_dual(
+    c: float, sums: Sums, w: np.ndarray, w_alpha: np.ndarray | None, drift: float, own: Fraction
+) -> tuple[Sums, Fraction]:
     """Return the sums with a hinge from the gap's identity, and an upper bound of |sum alpha_i z_i|^2."""
-    dual_square = square_between(w_alpha)[1]
-    sizes = [root(each) * (1 + 1e-12) for each in (square_between(w)[1], dual_square)]
+    w_square = square_between(w, own)[1]
+    dual_square = w_square if w_alpha is None else square_between(w_alpha)[1]
+    sizes = [root(each) * (1 + 1e-12) for each in (w_square, dual_square)]
     error = sizes[0] * (drift + dot_error(w.size) * sizes[1]) * (1 + 1e-12)
     more = Fraction(drift * (2 * sizes[1] + drift) * (1 + 1e-12))
-    return hinge_by_gap(c, sums, inner(w, w_alpha, sizes[0] * sizes[1]), error), dual_square + more
+    product = own if w_alpha is None else inner(w, w_alpha, sizes[0] * sizes[1])
+    return hinge_by_gap(c, sums, product, error), dual_square + more

@@ -77,9 +77,9 @@ def square(x: np.ndarray) -> Fraction:
     return Fraction(plain) if PLAIN[0] < plain < PLAIN[1] else inner(x, x, math.nan)
 
 
-def square_between(x: np.ndarray) -> tuple[Fraction, Fraction]:
-    """Return bounds of the exact |x|^2."""
-    own, error = square(x), Fraction(dot_error(x.size))
+def square_between(x: np.ndarray, own: Fraction | None = None) -> tuple[Fraction, Fraction]:
+    """Return bounds of the exact |x|^2; ``own`` is ``square(x)``, if that is known."""
+    own, error = square(x) if own is None else own, Fraction(dot_error(x.size))
     return own * (1 - error), own * (1 + error)
 
 
@@ -115,6 +115,8 @@ def root(q: Fraction) -> float:
     """Return the square root of an exact number >= 0 to within 2 units, infinite where that is beyond the range."""
     if q <= 0:
         return 0.0
+    if PLAIN[0] < (plain := nearest(q)) < PLAIN[1]:
+        return math.sqrt(plain)
     half = (q.numerator.bit_length() - q.denominator.bit_length()) // 2
     try:
         return math.ldexp(math.sqrt(q / Fraction(4) ** half), half)

@@ -23,12 +23,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import numpy as np
 
 from pipeline.maths.ball import Combination
-from pipeline.maths.estimate import Estimate, KnownVectors, add_doubt, add_known, doubt_in_terms, find_awake
+from pipeline.maths.estimate import Estimate, KnownVectors, Measured, add_doubt, expected, find_awake, padded
 from pipeline.working.state import ByRow, RowState
 
 # Plain choices, replayed on finished paths of five data sets (0.5 to 0.9, and 0.7 to 3: within 5 % of each other):
@@ -68,14 +67,12 @@ class Doubt:
 
     @classmethod
     def of(
-        cls, state: RowState, vectors: Sequence[np.ndarray], look: Look, weights: np.ndarray, weighted: ByRow
+        cls, state: RowState, vectors: Sequence[Measured], look: Look, weights: np.ndarray, weighted: ByRow
     ) -> Doubt | None:
         """Express a pair's vectors by those that are known; None where numbers are beyond float64's range."""
-        far, near, first = [], [], len(look.base.vectors)
-        for v in vectors:
-            dots = look.own.dots(v)
-            far.append(look.own.estimate(v, dots, weights, first))
-            near.append(far[-1] if look.read is None else look.own.estimate(v, dots, weights, len(dots)))
+        first, every = len(look.base.vectors), len(look.own.vectors)
+        far = [look.own.estimate(one, weights, first) for one in vectors]
+        near = far if look.read is None else [look.own.estimate(one, weights, every) for one in vectors]
         if not all(math.isfinite(each.apart + each.norm + each.size) for each in (*far, *near)):
             return None
         return cls(state, weighted, tuple(far), tuple(near), look.read, state.empty(np.bool_))
@@ -95,9 +92,8 @@ class Doubt:
         ``known`` are those of ``Look.own``, of which the first are the base's.
         """
         read, far, near = self._read(part), self.far[k].coefficients, self.near[k].coefficients
-        found = np.zeros(read.size)
-        for (a, b), products in zip(zip_longest(far, near, fillvalue=0.0), known[: len(near)], strict=True):
-            add_known(read, a, b, products[part], found)
+        found, some = np.empty(read.size), padded([each[part] for each in known[: len(near)]])
+        expected(read, np.array((*far, *([0.0] * (len(near) - len(far))))), np.array(near), some, found)
         return found
 
     def wake(self, f: np.ndarray, alpha: np.ndarray, box: tuple[float, np.ndarray], part: slice) -> int:
@@ -105,19 +101,16 @@ class Doubt:
         shapes = self.far[0].shape, self.near[0].shape
         return int(find_awake(f, alpha, box, *self._about(part), shapes, self.awake[part]))
 
-    def terms(self, part: slice, combinations: Sequence[Combination]) -> Sequence[np.ndarray]:
+    def terms(self, part: slice, combinations: Sequence[Combination]) -> list[np.ndarray]:
         """Return of how many terms products are that are as inexact as some rows' with combinations of the vectors.
 
         A vector counts by its share in sum_k |a_k| |v_k|.
         """
-        (about, read), awake = self._about(part), self.awake[part]
+        about, read = self._about(part)
         sizes = [[abs(a) * each.norm for a, each in zip(one, self.far, strict=True)] for one in combinations]
-        found, more = [about[2].astype(np.float64) for _ in combinations], np.empty(awake.size)
-        for k, shapes in enumerate(zip(self.far, self.near, strict=True)):
-            shares = [size[k] / sum(size) if size[k] > 0.0 else 0.0 for size in sizes]
-            if any(shares):
-                doubt_in_terms(about, awake, read, tuple(each.shape for each in shapes), more)
-            for share, terms in zip(shares, found, strict=True):
-                if share > 0.0:
-                    add_doubt(share, more, terms)
-        return found
+        shares = np.array([[a / sum(size) if a > 0.0 else 0.0 for a in size] for size in sizes])
+        shapes = tuple(np.array([each.shape for each in some]) for some in (self.far, self.near))
+        found = np.empty((len(combinations), read.size))
+        found[:] = about[2]
+        add_doubt(about, self.awake[part], read, shapes, shares, found)
+        return list(found)

@@ -126,17 +126,18 @@ class Certifier:
         vectors = [w] if apart is None else [w, apart]
         if c * self.least_cost < LEAST_NORMAL:
             raise SpecError(f"C = {c:.6g} times a row's cost is below float64's range; scale features or weights")
-        signs = self._signs(c, pair) if self.with_signs else None
+        own = square(w)
+        signs = self._signs(c, pair, own if apart is None else square(apart)) if self.with_signs else None
         if signs is not None:
             vectors.append(signs[0])
-        w_norm = root(square(w)) * SAFE
+        w_norm = root(own) * SAFE
         found = None if ref is None or self.tol is None else self._some(c, pair, vectors, w_norm, ref)
         if found is None:
             if ref is not None:
                 self.soon.before_all(ref.doubt, ref.margins)
             found = self._all(c, pair.alpha, vectors, w_norm, ref.pair.w if ref is not None else before)
         products, sums, look, doubt = found
-        reference = certified_pair(c, sums, w, apart, drift, doubt is not None)
+        reference = certified_pair(c, sums, w, apart, drift, doubt is not None, own)
         if signs is not None:
             others = vectors[:-1]
             reference = reference.with_signs(signs[0], others, signs[2], signs[1])
@@ -154,7 +155,9 @@ class Certifier:
         self.passes += 1
         look = NOTHING
         if self.tol is not None:
-            known = _known(KnownVectors(), multiplied, out, self._scale()[0])
+            known = KnownVectors()
+            for v, product in zip(multiplied, out, strict=True):
+                known = known.extended(known.measured(v, self._scale()[0]), product, len(known.vectors))
             look = Look(known, known)
         return out[: len(vectors)], self._added(found), look, None
 
@@ -167,7 +170,8 @@ class Certifier:
         if look.since >= MOST_SINCE or w_norm == 0.0 or not w_norm * pair.drift <= allowed:
             return None
         weights, weighted = self._scale()
-        doubt = Doubt.of(rows, vectors, look, weights, weighted)
+        measured = [look.own.measured(v, weights) for v in vectors]
+        doubt = Doubt.of(rows, measured, look, weights, weighted)
         if doubt is None:
             return None
         known, out = look.own.products, tuple(rows.empty() for _ in vectors)
@@ -180,15 +184,20 @@ class Certifier:
         about = c, rows, out[0], alpha, w_norm, doubt
         found = rows.multiply_some(self.engine, self.data, vectors, doubt.awake, out, w_norm, _sums, *about)
         self.read += nonzeros
-        own = _known(look.base, vectors, out, weights)
+        own = look.base
+        for one, product in zip(measured, out, strict=True):
+            own = own.extended(one, product, len(look.base.vectors))
         return out, self._added(found), Look(look.base, own, doubt.awake, look.since + share, share), doubt
 
     def _added(self, parts: list[Sums]) -> Sums:
         """Add up what parts of the rows contribute."""
         return replace(sum(parts, start=NO_ROWS), rows=self.state.trained)
 
-    def _signs(self, c: float, pair: LinearPair) -> tuple[np.ndarray, float, float]:
-        """Return v, sum c_i s_i and a bound on the rounding of v; u_i itself is a rounded product."""
+    def _signs(self, c: float, pair: LinearPair, dual_square: Fraction) -> tuple[np.ndarray, float, float]:
+        """Return v, sum c_i s_i and a bound on the rounding of v; u_i itself is a rounded product.
+
+        ``dual_square`` is |w_alpha|^2.
+        """
         rows, free = self.state, self.state.empty(np.bool_)
         cost, reach, count = Fraction(0), 0.0, 0
         for at_top, reached, inside in rows.each(_at_bound, c, rows, pair.alpha, free):
@@ -198,7 +207,7 @@ class Certifier:
             coefficients = np.zeros(held.size)
             coefficients[places] = -alpha
             self.working.add_to(v, coefficients)
-        size = root(square(pair.w_alpha))
+        size = root(dual_square)
         return v, nearest(cost), pair.drift + drift_of_sum(reach + size, count + 4)
 
 
@@ -237,11 +246,3 @@ def _at_bound(part: slice, c: float, rows: RowState, alpha: ByRow, free: ByRow) 
 
 _Looked = tuple[tuple[ByRow, ...], Sums, Look, Doubt | None]
 NOTHING = Look(KnownVectors(), KnownVectors())  # is known to a run whose certificates read every row
-
-
-def _known(
-    base: KnownVectors, vectors: Sequence[np.ndarray], products: Sequence[ByRow], weights: np.ndarray
-) -> KnownVectors:
-    for v, product in zip(vectors, products, strict=True):
-        base = base.extended(v, product, weights)
-    return base

@@ -18,7 +18,7 @@ from pipeline.errors import SpecError
 from pipeline.maths.ball import drift_of_sum
 from pipeline.maths.certificate import Certificate, Sums, certify, sums_of
 from pipeline.maths.certified_pair import _from_the_dual
-from pipeline.maths.rounding import square_between
+from pipeline.maths.rounding import square, square_between
 from pipeline.maths.slack import Near, near_margin
 from tests.in_memory import problem
 
@@ -165,7 +165,7 @@ def test_a_hinge_from_the_dual_value_is_not_below_the_truth(seed, d, drift):
     exact = sum(Fraction(x) * Fraction(y) for x, y in zip(w.tolist(), w_alpha.tolist(), strict=True))
     alpha = max(Fraction(0), Fraction(float(exact)))
     sums = Sums(3, Fraction(10) ** 6, Fraction(0), Fraction(0), alpha, Fraction(3), Fraction(0))
-    found, dual_square = _from_the_dual(1.0, sums, w, w_alpha, drift)
+    found, dual_square = _from_the_dual(1.0, sums, w, w_alpha, drift, square(w))
     assert found.hinge >= alpha - exact + Fraction(float(np.linalg.norm(w)) * drift) * (1 - Fraction(1, 10**15))
     assert dual_square >= Fraction(float(np.linalg.norm(w_alpha)) + drift) ** 2 * (1 - Fraction(1, 10**15))
 

@@ -114,8 +114,8 @@ def test_estimates_bound_what_they_estimate():
         v = rng.standard_normal(3) @ vectors + 0.01 * rng.standard_normal(6)
         weights, known = feature_weights((z**2).sum(axis=0), 30), KnownVectors()
         for each in vectors:
-            known = known.extended(each, z @ each, weights)
-        found = known.estimate(v, known.dots(v), weights, 3)
+            known = known.extended(known.measured(each, weights), z @ each, len(known.vectors))
+        found = known.estimate(known.measured(v, weights), weights, 3)
         norms, weighted = np.linalg.norm(z, axis=1), np.linalg.norm(z / weights, axis=1)
         off = np.abs(sum(a * p for a, p in zip(found.coefficients, known.products, strict=True)) - z @ v)
         rounding = 1e-12 * norms * (found.size + found.norm)

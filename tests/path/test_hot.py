@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -223,12 +224,13 @@ def test_the_group_of_a_process_and_those_above_it_limit_its_memory():
 def test_copies_are_no_memory_of_the_process(tmp_path, monkeypatch):
     make("url-like", tmp_path / "url", scale=0.02, rows=150_000)
     peaks = []
-    for hot in "01":
+    for hot in "101":  # the first one may compile, which takes memory of its own
         monkeypatch.setenv(VARIABLE, hot)
+        shutil.rmtree(tmp_path / hot, ignore_errors=True)
         settings = ("--memory", "400MB", "--c-max", "1e-3", "-q")
         found = watched(*SVMSIEVE, "path", str(tmp_path / "url"), "--out", str(tmp_path / hot), *settings)
         assert found.code == 0, found.stderr
         assert sum(line["read"] < 1.0 for line in lines(tmp_path / hot)) > 10
         peaks.append(found.peak)
-    assert peaks[1] <= 400_000_000
-    assert peaks[1] < peaks[0] + 25_000_000
+    assert peaks[2] <= 400_000_000
+    assert peaks[2] < peaks[1] + 25_000_000
