@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from pipeline.cli import SECTIONS, app
+from pipeline.cli.table import say_facts
 from pipeline.engine.engine import Engine
 from pipeline.events import Progress, StepProgress
 from pipeline.maths.eps_grid import usual_steps_left
@@ -57,6 +58,30 @@ def test_a_bar_on_80_columns_keeps_what_matters(tmp_path):
     result = [line for line in lines if re.match(r" +(step|\d+\*?) ", line)]
     assert len(result) >= 12 and max(map(len, result)) <= COLUMNS
     assert result[0].split() == ["step", "C", "screened", "solved", "free", "at", "bound", "gap", "seconds", "accuracy"]
+    begin = next(k for k, line in enumerate(lines) if "certified models" in line)
+    closing = [line for line in lines[begin:] if line]
+    assert len(closing) == 2 and max(map(len, closing)) <= COLUMNS
+    said = " ".join(line.strip() for line in closing)
+    assert re.search(
+        r"\d+ certified models, relative gap at most \S+, \S+ passes a model, \S+ s, peak memory \S+ MB$", said
+    )
+
+
+def test_facts_are_broken_between_and_never_within(capsys, monkeypatch):
+    facts = ["277 certified models", "relative gap at most 9.8e-05", "23.2 s", "peak memory 293.1 MB"]
+    say_facts("run", facts)
+    assert capsys.readouterr().out == f"run: {', '.join(facts)}\n", "a file has one line"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    for columns in range(31, 100):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        say_facts("run", facts)
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= columns
+        assert " ".join(line.strip() for line in lines) == f"run: {', '.join(facts)}"
+        assert all(line.endswith((",", ":")) for line in lines[:-1])
+    monkeypatch.setenv("COLUMNS", "80")
+    say_facts("x" * 90, facts)
+    assert capsys.readouterr().out.splitlines()[0] == "x" * 90 + ":", "a name is whole"
 
 
 def test_the_longest_score_and_the_time_left_fit():
