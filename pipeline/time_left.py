@@ -40,17 +40,23 @@ from itertools import pairwise
 
 LEAST_SHARE, LEAST_SECONDS = 0.02, 1.0  # before that nobody can know
 KEPT = 1024  # steps: of more, every second is forgotten, and so on
+LEAST_COUNTED = 0.1  # of the steps, where they are counted: folds end together, and the first are no measure
+SLOWER = 1.6  # p of a path before it is known: rather too long at first than longer and longer
 LEAST, MOST = 0.5, 2.0  # of p: beyond that one slow step would make hours of minutes, or none of them
-SURE = 0.2  # the share of steps from which p counts in full; below, a few steps say little of the others
-ENOUGH = 8  # steps, that their growth is taken from, and that one of them is left out
-LIKE_NO_OTHER = 3.0  # times the next longest
+SURE = 0.8  # the share of steps from which p is what it was so far; it says little of those that are much slower
+ENOUGH = 8  # steps, that their growth is taken from, and that some of them are left out
+LIKE_NO_OTHER, MOST_OF_THEM = 3.0, 3  # times the next longest; how many
 NO_GROWTH, MOST_GROWTH = 1e-6, 1.5  # of a step: one leap is no trend
 
 
 class TimeLeft:
-    """Hears of shares; what was done before the first is not counted, nor the time before it (reading, compiling)."""
+    """Hears of shares; what was done before the first is not counted, nor the time before it (reading, compiling).
 
-    def __init__(self) -> None:
+    ``power`` is the p that is expected: 1 where every part takes as long as any other.
+    """
+
+    def __init__(self, power: float = 1.0) -> None:
+        self._expected = power
         self._ways: list[tuple[float, float]] = []  # what is left of the share, and of the rows at their bound
         self._moments: list[float] = []
         self._share, self._heard, self._every = -1.0, 0, 1
@@ -62,29 +68,37 @@ class TimeLeft:
         at_bound: float | None = None,
         steps_left: float | None = None,
         usual_left: float | None = None,
+        follow: float | None = None,
     ) -> float | None:
         """Hear that a share was done at a moment; return the seconds left, None while nobody can know.
 
         ``at_bound`` is another thing that goes down to 0, where all is done whatever the share; ``steps_left`` are
-        those that somebody has counted, ``usual_left`` those that are usually to come.
+        those that somebody has counted, ``usual_left`` those that are usually to come. ``follow`` is how many times
+        all of this is to be done once more when it is done; the share is one of all of that.
         """
+        again = follow or 0.0
         if share > self._share:
-            self._take((1 - share, math.nan if at_bound is None else at_bound), now)
+            self._take((1 - share * (1 + again), math.nan if at_bound is None else at_bound), now)
             self._share = share
         first, last, spent = self._ways[0][0], self._ways[-1][0], self._moments[-1] - self._moments[0]
         if not first > last > 0 or first - last < LEAST_SHARE * first or spent < LEAST_SECONDS:
             return None
         done = len(self._ways) - 1
-        if steps_left is None:
+        if steps_left is not None:
+            if done < LEAST_COUNTED * (done + steps_left / self._every):
+                return None
+            left = steps_left / self._every
+            to_come = spent * left / done
+        else:
             left = min(_steps_left(self._ways, which) for which in (0, 1))
             if usual_left is not None:
                 left = _between(left, min(usual_left / self._every, _as_long(self._ways)), done)
             steps = self._usual_steps()
-            power = _power(steps, done / (done + left))
+            power = self._power(steps, done / (done + left))
             to_come = sum(steps) * ((1 + left / len(steps)) ** power - 1)
-        else:
-            to_come = spent * steps_left / self._every / done
-        return max(0.0, self._moments[-1] + to_come - now)
+            to_come += again * (sum(steps) + to_come)
+        waited = now - self._moments[-1]
+        return to_come - min(waited, to_come / max(1.0, left))
 
     def _take(self, way: tuple[float, float], now: float) -> None:
         """Note a step, if it is one of those that are kept."""
@@ -96,23 +110,20 @@ class TimeLeft:
             self._ways, self._moments, self._every = self._ways[::2], self._moments[::2], 2 * self._every
 
     def _usual_steps(self) -> list[float]:
-        """Return how long the steps took, without one that is like no other: it compiled, or the machine was busy."""
+        """Return how long the steps took, without a few that are like no other: they compiled, or had to wait."""
         found = [after - before for before, after in pairwise(self._moments)]
-        if len(found) >= ENOUGH:
-            *_, next_longest, longest = sorted(found)
-            if longest > LIKE_NO_OTHER * next_longest:
-                found.remove(longest)
-        return found
+        longest = sorted(found, reverse=True)[: MOST_OF_THEM + 1]
+        leaps = [more for more, less in pairwise(longest) if more > LIKE_NO_OTHER * less]
+        return [step for step in found if step < leaps[-1]] if leaps and len(found) >= ENOUGH else found
 
-
-def _power(steps: Sequence[float], share: float) -> float:
-    """Return p, from how long the first half of the steps took."""
-    half = len(steps) // 2
-    then, spent = sum(steps[:half]), sum(steps)
-    if not 0 < then < spent:
-        return 1.0
-    power = min(max(math.log(then / spent) / math.log(half / len(steps)), LEAST), MOST)
-    return 1.0 + (power - 1.0) * min(1.0, share / SURE)
+    def _power(self, steps: Sequence[float], share: float) -> float:
+        """Return p: what is expected, and more and more what it was so far, by how long the first half took."""
+        half = len(steps) // 2
+        then, spent = sum(steps[:half]), sum(steps)
+        if not 0 < then < spent:
+            return self._expected
+        found = min(max(math.log(then / spent) / math.log(half / len(steps)), LEAST), MOST)
+        return self._expected + (found - self._expected) * min(1.0, share / SURE)
 
 
 def _between(found: float, usual: float, done: int) -> float:
