@@ -216,10 +216,12 @@ class _Said(TimeLeft):
         return share
 
 
-def test_what_is_shown_falls_and_rises_when_it_is_wrong():
+def test_what_is_shown_falls_and_rises_when_it_has_been_wrong_for_a_while():
     shown = Steady(_Said())
-    said = [None, 720.0, 1200.0, 600.0, 650.0, 1190.0, 1210.0, 900.0, 30.0, 2.0, 9.0]
-    assert [shown.told(guess, 0.0) for guess in said] == [None, 600, 600, 600, 600, 600, 1200, 900, 30, 2, 2]
+    said = [(None, 0, None), (720, 100, 600), (1200, 110, 600), (600, 120, 600), (1190, 130, 600)]
+    said += [(1250, 135, 600), (1260, 150, 1200)]  # above twice of it for more than a tenth of the time
+    said += [(2700, 160, 1200), (900, 170, 900), (30, 180, 30), (2, 190, 2), (9, 400, 2), (11, 500, 10)]
+    assert [shown.told(guess, float(now)) for guess, now, _ in said] == [seconds for _, _, seconds in said]
 
 
 def test_what_is_shown_is_a_round_number():
