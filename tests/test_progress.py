@@ -21,7 +21,8 @@ from pipeline.engine.engine import Engine
 from pipeline.events import Progress, StepProgress
 from pipeline.maths.eps_grid import usual_steps_left
 from pipeline.path.path import run_path
-from pipeline.progress import _fitted, _pieces, _step_line
+from pipeline.path.train import train_run
+from pipeline.progress import _fitted, _pieces, _step_line, _ways
 from pipeline.spec import PathSpec
 from pipeline.steady import RISES, Steady, roughly
 from pipeline.time_left import KEPT, LEAST_SECONDS, MOST_OF_THEM, SLOWER, TimeLeft
@@ -108,6 +109,27 @@ def test_every_event_after_the_first_step_has_the_score_that_counts(tmp_path):
     assert not all(event.done for event in steps)
     said = [(next(iter(event.scores)), event.scores["auc"]) for event in steps]
     assert said == [("auc", run.steps[event.step - (not event.done)].scores["auc"]) for event in steps]
+
+
+def test_a_path_with_folds_is_one_way(tmp_path):
+    """The main run is a part of it, and how many steps the folds have is known from it."""
+    events = []
+    data = shards_of(tmp_path, sparse_rows(150), bias=1.0)
+    spec = PathSpec(c_max=10.0, epsilon=0.3, cv=3, memory=10**9)
+    with Engine("inline") as engine:
+        run = train_run(engine, data, spec, tmp_path / "run", None, events.append)
+    steps = [event for event in events if isinstance(event, StepProgress) and event.done]
+    count = len(run.steps)
+    assert len(steps) == 4 * count
+    main, folds = steps[:count], steps[count:]
+    assert {event.follow for event in main} == {3} and {event.follow for event in folds} == {None}
+    shares = [event.share for event in steps]
+    assert shares == sorted(shares) and max(shares[:count]) <= 1 / 4 and shares[-1] == pytest.approx(1.0)
+    assert folds[-1].steps_left == 0
+    left = TimeLeft(SLOWER)
+    found = [left.told(event.share, 10.0 * k, *_ways(event)) for k, event in enumerate(steps)]
+    true = [10.0 * (4 * count - k) for k in range(4 * count)]
+    assert found[2 * count : -1] == pytest.approx(true[2 * count : -1], rel=0.4, abs=20)
 
 
 def test_a_line_says_all_of_it():

@@ -117,14 +117,14 @@ def cross_validate(
         run = run_path(engine, data, spec, out, validation, told.main, references)
         _check_versions(run)
         grid = [step.c for step in run.steps]
-        folds = run_together(engine, _problems(data, spec, out, grid), partial(told.folds, len(grid)))
+        folds = run_together(engine, _problems(data, spec, out, grid), partial(told.folds, np.log(grid)))
     else:
         header = begin_path(engine, data, spec, out, validation, references)
-        grid = None if spec.grid is None else check_grid(list(spec.grid))
-        if grid is not None and spec.grid_in_c_min:
-            grid = [(header.c_min or math.nan) * c for c in grid]
+        asked = None if spec.grid is None else check_grid(list(spec.grid))
+        if asked is not None and spec.grid_in_c_min:
+            asked = [(header.c_min or math.nan) * c for c in asked]
         main = Problem(data, spec, out, validation, references)
-        run, *folds = run_together(engine, [main, *_problems(data, spec, out, grid)], listen)
+        run, *folds = run_together(engine, [main, *_problems(data, spec, out, asked)], listen)
         _check_versions(run)
     return _scored(engine, data, run, folds, listen)
 
@@ -148,11 +148,12 @@ class _Told:
             event = replace(event, share=event.share / (1 + self.count), follow=self.count)
         self.listen(event)
 
-    def folds(self, steps: int, event: Event) -> None:
-        """Hear of the folds, which have so many steps each and are trained together."""
+    def folds(self, way: np.ndarray, event: Event) -> None:
+        """Hear of the folds, which all have steps at these log C: how far they are on average."""
         if isinstance(event, StepProgress):
-            left = self.count * (steps - event.step - event.done)
-            event = replace(event, share=(1 + self.count * event.share) / (1 + self.count), steps_left=left)
+            done = np.interp(way[0] + event.share * (way[-1] - way[0]), way, np.arange(way.size)) + 1
+            share = (1 + self.count * event.share) / (1 + self.count)
+            event = replace(event, share=share, steps_left=self.count * (way.size - float(done)))
         self.listen(event)
 
 

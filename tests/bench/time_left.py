@@ -3,7 +3,7 @@
 Of each run: the factor by which what was shown is off, either way, as a median over time; the end as it was shown over
 the true one, medians of the first and of the last third of the time; and by how much what was shown rose above the
 least that had been shown before. Times are scaled to an hour, so that short runs are judged as long ones are.
---cv and --tune are data sets: paths with five folds, and searches, are made of them in memory and judged in the same way.
+--cv and --tune are data sets: paths with five folds, and searches, are made of them and judged in the same way.
 
 python -m tests.bench.time_left [RUN ...] [--cv DATA ...] [--tune DATA ...]
 """
