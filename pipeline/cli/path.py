@@ -253,7 +253,7 @@ def _show_classes(run: ClassesRun) -> None:
         rows.append((*cells, *(score(scores.get(name)) for name in names)))
     table((*header, *(name.replace("_", " ") for name in names)), rows, right=range(len(header) + len(names)))
     worst = max(step.relative_gap for step in run.steps)
-    models = f"{len(run.classes) * len(run.steps):,} certified models"
+    models = counted(len(run.classes) * len(run.steps), "certified model")
     at = f"{len(run.classes):,} classes at {counted(len(run.steps), 'value')} of C"
     say_facts(run.path, [models, at, f"relative gap at most {worst:.1e}", *_spent(run)])
 
@@ -282,7 +282,7 @@ def _show_path(run: Run) -> None:
     table(titles, rows, right=range(len(titles)), spare=("passes", "solved", "seconds"))
     passes = sum(step.passes for step in run.steps) / len(run.steps)
     worst = max(step.relative_gap for step in run.steps)
-    models, gap = f"{len(run.steps)} certified models", f"relative gap at most {worst:.1e}"
+    models, gap = counted(len(run.steps), "certified model"), f"relative gap at most {worst:.1e}"
     say_facts(run.path, [models, gap, f"{passes:.2f} passes a model", *_spent(run)])
     if run.header.stopped:
         name = run.spec.select.replace("_", " ")

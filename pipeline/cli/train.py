@@ -18,7 +18,7 @@ from pipeline.cli.options import (
     workers_option,
 )
 from pipeline.cli.path import opened, reading_like, show_run, trained, training_options
-from pipeline.cli.table import say_wrapped
+from pipeline.cli.table import say_facts, say_wrapped
 from pipeline.errors import RunError
 from pipeline.progress import progress
 from pipeline.spec import RULES
@@ -118,10 +118,8 @@ def screen_command(
         return
     total = sum(counts.values())
     decided = 1 - counts[KEEP] / total
-    say_wrapped(
-        f"{out}: {decided:.1%} of {total:,} rows decided at C = {c:g} by {rule} from C = {step.c:g} "
-        f"({counts[ZERO]:,} ZERO, {counts[UPPER]:,} UPPER, {counts[KEEP]:,} left)"
-    )
+    shares = f"{decided:.1%} of {total:,} rows decided at C = {c:g} by {rule} from C = {step.c:g}"
+    say_facts(out, [f"{shares} ({counts[ZERO]:,} ZERO", f"{counts[UPPER]:,} UPPER", f"{counts[KEEP]:,} left)"])
     if kept:
         rows, weight, cost = kept
         how = f"row weights in {keep_out}.weight"
