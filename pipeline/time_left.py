@@ -23,8 +23,8 @@ median over time (in brackets: of the same runs before, when p was expected to b
           RBF   digit1 1.5, 1.4 (2.3, 1.7)       mushrooms 2.3, 1.3 (22, 1.4)
 
 So it is far steadier, geometric means 1.2 (3.1) and 1.2 (3.2), and a little less near, 2.0 (1.8) and 2.2 (2.0): where
-steps get no slower, or are fewer than usual, it is too high for long. splice_scale has 60 steps where 158 are usual, and
-takes half a second. mushrooms with RBF does not quite come after: it rose 5 times before ``steady`` waited for a while.
+steps get no slower, or are fewer than usual, it is too high for long. splice_scale has 60 steps where 158 are usual,
+and takes half a second. mushrooms with RBF does not quite come after: ``steady`` waits since it rose 5 times.
 
 `tune` counts the steps that are left, goes back to a smaller C in the end, and each of its steps is taken to be as long
 as those before (p = 1). Before it knows how many C there are it takes as many as usual (``path/tune``), a number that
