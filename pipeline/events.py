@@ -41,7 +41,8 @@ class StepProgress:
     ``scores`` are those of the step, of a round those of the step before, first the one that C is chosen by.
     ``share`` is how far along the path this C is, from 0 to 1, counted in log C. ``at_bound`` is how many rows are at
     their bound, from 1 to 0, counted in logs; None where the path does not end for lack of them. ``steps_left``
-    is how many steps are still to come, where somebody counts them; ``usual_left`` how many usually are.
+    is how many steps are still to come, where somebody counts them; ``usual_left`` how many usually are; ``follow`` how
+    many more times all steps of this path will be made, for the folds, after it.
     """
 
     step: int
@@ -56,6 +57,7 @@ class StepProgress:
     at_bound: float | None = None
     steps_left: float | None = None
     usual_left: float | None = None
+    follow: float | None = None
 
 
 Event = Progress | Note | StepProgress

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from pipeline.events import Event, Listener, Note, Progress, StepProgress, listening, silent
-from pipeline.time_left import TimeLeft
+from pipeline.steady import Steady
+from pipeline.time_left import SLOWER, TimeLeft
 
 SECONDS_BETWEEN_LINES = 5.0  # of progress: an hour of it is still readable
 BAR = 20  # characters: of the 80 of a terminal C, a score and the time left need 52
@@ -89,9 +90,9 @@ def _fitted(pieces: list[str], width: int) -> str:
 
 
 def _duration(seconds: float) -> str:
-    if seconds < 90:
+    if seconds <= 90:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds <= 5400 else f"{seconds / 3600:.0f} h"
 
 
 class _Lines:
@@ -99,7 +100,7 @@ class _Lines:
 
     def __init__(self) -> None:
         self.started = self.last = time.monotonic()
-        self.stage, self.left = "", TimeLeft()
+        self.stage, self.left = "", Steady(TimeLeft(SLOWER))
 
     def __call__(self, event: Event) -> None:
         now = time.monotonic()
@@ -131,7 +132,7 @@ def _bar() -> Iterator[Listener]:
     started = time.monotonic()
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, TaskID] = {}
-        lefts: dict[str, TimeLeft] = {}
+        lefts: dict[str, Steady] = {}
 
         def listen(event: Event) -> None:
             if isinstance(event, Note):
@@ -140,7 +141,8 @@ def _bar() -> Iterator[Listener]:
             now = time.monotonic()
             stage, share = _where(event)
             if stage not in tasks:
-                tasks[stage], lefts[stage] = bar.add_task(stage, total=None, shown=""), TimeLeft()
+                tasks[stage] = bar.add_task(stage, total=None, shown="")
+                lefts[stage] = Steady(TimeLeft(SLOWER if isinstance(event, StepProgress) else 1.0))
             ways = _ways(event) if isinstance(event, StepProgress) else ()
             left = None if share is None else lefts[stage].told(share, now, *ways)
             pieces = _pieces(event, left, now - started)
@@ -150,9 +152,9 @@ def _bar() -> Iterator[Listener]:
         yield listen
 
 
-def _ways(event: StepProgress) -> tuple[float | None, float | None, float | None]:
+def _ways(event: StepProgress) -> tuple[float | None, ...]:
     """Return what is known of the way to the end but the share."""
-    return event.at_bound, event.steps_left, event.usual_left
+    return event.at_bound, event.steps_left, event.usual_left, event.follow
 
 
 def _where(event: Progress | StepProgress) -> tuple[str, float | None]:
@@ -164,7 +166,7 @@ def _where(event: Progress | StepProgress) -> tuple[str, float | None]:
 
 def _pieces(event: Progress | StepProgress, left: float | None, seconds: float) -> list[str]:
     """Return what a bar says beside itself, what matters most first."""
-    remaining = [] if left is None else [f"{_duration(left)} left"]
+    remaining = [] if left is None else [f"~{_duration(left)} left"]
     if isinstance(event, StepProgress):
         main, more = _step_pieces(event)
         return [*main, *remaining, *more]

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pipeline.cli.options import Size, given_options, overwrite_option, quiet_option, reading_options, workers_option
+from pipeline.cli.table import say_facts
 from pipeline.progress import counted, human_bytes, progress
 
 EXAMPLES = """
@@ -66,10 +67,8 @@ def ingest_command(sources: tuple[str, ...], out: str, quiet: bool, **options: A
     size = human_bytes(sum(shard.bytes for shard in manifest.shards))
     classes = len(manifest.labels.classes)
     labels = f"{classes:,} classes" if classes else f"{manifest.positives / manifest.rows:.1%} positive"
-    click.echo(
-        f"{out}: {manifest.rows:,} rows, {manifest.features:,} features, {manifest.nnz:,} nonzeros, "
-        f"{labels}, in {shards} of {size}"
-    )
+    counts = [f"{manifest.rows:,} rows", f"{manifest.features:,} features", f"{manifest.nnz:,} nonzeros"]
+    say_facts(out, [*counts, labels, f"in {shards} of {size}"])
 
 
 def ingest_spec(options: dict[str, Any], ids: tuple[str, ...] = ()) -> Any:

@@ -22,7 +22,7 @@ from pipeline.cli.options import (
     solve_on_option,
     workers_option,
 )
-from pipeline.cli.table import table
+from pipeline.cli.table import say_facts, table
 from pipeline.progress import counted, human_bytes, progress, score
 from pipeline.spec import GRAM_SOLVERS, KERNELS, RULES, SCORES, SOLVERS
 
@@ -253,12 +253,9 @@ def _show_classes(run: ClassesRun) -> None:
         rows.append((*cells, *(score(scores.get(name)) for name in names)))
     table((*header, *(name.replace("_", " ") for name in names)), rows, right=range(len(header) + len(names)))
     worst = max(step.relative_gap for step in run.steps)
-    memory = f", peak memory {human_bytes(run.header.peak_memory)}" if run.header.peak_memory else ""
-    click.echo(
-        f"{run.path}: {len(run.classes) * len(run.steps):,} certified models, {len(run.classes):,} classes at "
-        f"{counted(len(run.steps), 'value')} of C, relative gap at most {worst:.1e}, "
-        f"{run.header.seconds or 0.0:.1f} s{memory}"
-    )
+    models = counted(len(run.classes) * len(run.steps), "certified model")
+    at = f"{len(run.classes):,} classes at {counted(len(run.steps), 'value')} of C"
+    say_facts(run.path, [models, at, f"relative gap at most {worst:.1e}", *_spent(run)])
 
 
 def _show_path(run: Run) -> None:
@@ -285,14 +282,17 @@ def _show_path(run: Run) -> None:
     table(titles, rows, right=range(len(titles)), spare=("passes", "solved", "seconds"))
     passes = sum(step.passes for step in run.steps) / len(run.steps)
     worst = max(step.relative_gap for step in run.steps)
-    memory = f", peak memory {human_bytes(run.header.peak_memory)}" if run.header.peak_memory else ""
-    click.echo(
-        f"{run.path}: {len(run.steps)} certified models, relative gap at most {worst:.1e}, "
-        f"{passes:.2f} passes a model, {run.header.seconds or 0.0:.1f} s{memory}"
-    )
+    models, gap = counted(len(run.steps), "certified model"), f"relative gap at most {worst:.1e}"
+    say_facts(run.path, [models, gap, f"{passes:.2f} passes a model", *_spent(run)])
     if run.header.stopped:
         name = run.spec.select.replace("_", " ")
-        click.echo(f"{run.path}: ended here, as {name} had not improved for {run.spec.patience} values of C")
+        say_facts(run.path, ["ended here", f"as {name} had not improved for {run.spec.patience} values of C"])
+
+
+def _spent(run: Run | ClassesRun) -> list[str]:
+    """Return the time that a run took, and its memory where that is known."""
+    memory = run.header.peak_memory
+    return [f"{run.header.seconds or 0.0:.1f} s", *([f"peak memory {human_bytes(memory)}"] if memory else [])]
 
 
 def _some(steps: list[Step], best: int) -> list[Step]:

@@ -20,6 +20,7 @@ from pipeline.cli.options import (
     workers_option,
 )
 from pipeline.cli.path import opened
+from pipeline.cli.table import say_wrapped
 from pipeline.errors import SpecError
 from pipeline.progress import counted, progress, score
 
@@ -122,6 +123,6 @@ def predict_command(
         shown = "no row has a label that the run knows"
     elif found.labelled < found.rows:
         shown += f" (on the {found.labelled:,} rows with a label that the run knows)"
-    click.echo(f"{out}: {counted(found.rows, 'row')} by step {model.step} (C = {model.c:.6g}): {shown}")
+    say_wrapped(f"{out}: {counted(found.rows, 'row')} by step {model.step} (C = {model.c:.6g}): {shown}")
     if said := seen.said(opened_run.spec):
-        click.echo(f"{out}: {said}")
+        say_wrapped(f"{out}: {said}")

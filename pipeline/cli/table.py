@@ -17,9 +17,21 @@ def say(text: str, err: bool = False) -> None:
 
 def say_wrapped(text: str, indent: str = "  ") -> None:
     """Print a sentence in lines that fit the terminal, a path whole; where there is no terminal, in one line."""
-    width = _terminal() if sys.stdout.isatty() else sys.maxsize
+    width = _line()
     for line in textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False):
         say(line)
+
+
+def say_facts(name: object, facts: Sequence[str]) -> None:
+    """Print ``name: fact, fact`` in lines that fit the terminal, each fact whole; where there is none, in one line."""
+    line, *more = f"{name}:", *(f"{fact}," for fact in facts[:-1]), facts[-1]
+    for fact in more:
+        if len(line) + 1 + len(fact) <= _line():
+            line += f" {fact}"
+        else:
+            say(line)
+            line = f"  {fact}"
+    say(line)
 
 
 def table(
@@ -70,6 +82,11 @@ def _widths(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[in
 
 def _width(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> int:
     return sum(_widths(header, rows)) + 2 * len(header)
+
+
+def _line() -> int:
+    """Return how long a line may be: a file has it whole."""
+    return _terminal() if sys.stdout.isatty() else sys.maxsize
 
 
 def _terminal() -> int:

@@ -18,6 +18,7 @@ from pipeline.cli.options import (
     workers_option,
 )
 from pipeline.cli.path import opened, reading_like, show_run, trained, training_options
+from pipeline.cli.table import say_facts, say_wrapped
 from pipeline.errors import RunError
 from pipeline.progress import progress
 from pipeline.spec import RULES
@@ -117,17 +118,15 @@ def screen_command(
         return
     total = sum(counts.values())
     decided = 1 - counts[KEEP] / total
-    click.echo(
-        f"{out}: {decided:.1%} of {total:,} rows decided at C = {c:g} by {rule} from C = {step.c:g} "
-        f"({counts[ZERO]:,} ZERO, {counts[UPPER]:,} UPPER, {counts[KEEP]:,} left)"
-    )
+    shares = f"{decided:.1%} of {total:,} rows decided at C = {c:g} by {rule} from C = {step.c:g}"
+    say_facts(out, [f"{shares} ({counts[ZERO]:,} ZERO", f"{counts[UPPER]:,} UPPER", f"{counts[KEEP]:,} left)"])
     if kept:
         rows, weight, cost = kept
         how = f"row weights in {keep_out}.weight"
         if cost is not None:
             how = f"for LIBLINEAR: -s 3 -c {c * cost!r}" + (f" -w-1 {weight / cost!r}" if weight else "")
         folded = "one folded row" if weight else "no folded row"
-        click.echo(f"{keep_out}: {rows:,} rows with label +1, {folded} with label -1; {how}")
+        say_wrapped(f"{keep_out}: {rows:,} rows with label +1, {folded} with label -1; {how}")
 
 
 def _is_known(name: str, step: StepView, options: dict[str, Any]) -> bool:

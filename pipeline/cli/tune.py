@@ -11,7 +11,7 @@ import click
 from pipeline.cli.grid import Grid
 from pipeline.cli.options import Local
 from pipeline.cli.path import model_options, opened, running_options
-from pipeline.cli.table import table
+from pipeline.cli.table import say_facts, table
 from pipeline.progress import progress, score
 from pipeline.spec import PATIENCE
 
@@ -130,9 +130,7 @@ def show_curve(run: Run | ClassesRun) -> None:
         said = f"± {error[name]:.4f}" if error.get(name) is not None else ""
         rows.append((f"{c:.4g}", score(mean.get(name)), said, " and ".join(marks) + (" <" if c == step.c else "")))
     table(("C", name.replace("_", " "), "", ""), rows, right=(0, 1))
-    classes = "" if not run.header.data.classes else f", {len(run.header.data.classes)} classes against the rest"
+    classes = [f"{len(header.data.classes)} classes against the rest"] if header.data.classes else []
     gamma = "" if run.spec.gamma is None else f" and gamma = {run.spec.gamma:.4g}"
-    click.echo(
-        f"{run.path}: trained at C = {step.c:.4g}{gamma} on all {run.header.data.rows:,} rows{classes}, "
-        f"relative gap {max(step.relative_gap, 0.0):.1e}"
-    )
+    trained = f"trained at C = {step.c:.4g}{gamma} on all {header.data.rows:,} rows"
+    say_facts(run.path, [trained, *classes, f"relative gap {max(step.relative_gap, 0.0):.1e}"])

@@ -23,7 +23,7 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.shards.digest import row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, RunError
-from pipeline.events import Listener, Note
+from pipeline.events import Event, Listener, Note, StepProgress
 from pipeline.maths.eps_grid import check_grid
 from pipeline.maths.score import best, mean_scores
 from pipeline.path.batch import Problem, run_together
@@ -113,16 +113,18 @@ def cross_validate(
     """
     check_folds(engine, data, spec)
     if spec.grid is None and not spec.patience:
-        run = run_path(engine, data, spec, out, validation, listen, references)
+        told = _Told(listen, spec.cv)
+        run = run_path(engine, data, spec, out, validation, told.main, references)
         _check_versions(run)
-        folds = run_together(engine, _problems(data, spec, out, [step.c for step in run.steps]), listen)
+        grid = [step.c for step in run.steps]
+        folds = run_together(engine, _problems(data, spec, out, grid), partial(told.folds, np.log(grid)))
     else:
         header = begin_path(engine, data, spec, out, validation, references)
-        grid = None if spec.grid is None else check_grid(list(spec.grid))
-        if grid is not None and spec.grid_in_c_min:
-            grid = [(header.c_min or math.nan) * c for c in grid]
+        asked = None if spec.grid is None else check_grid(list(spec.grid))
+        if asked is not None and spec.grid_in_c_min:
+            asked = [(header.c_min or math.nan) * c for c in asked]
         main = Problem(data, spec, out, validation, references)
-        run, *folds = run_together(engine, [main, *_problems(data, spec, out, grid)], listen)
+        run, *folds = run_together(engine, [main, *_problems(data, spec, out, asked)], listen)
         _check_versions(run)
     return _scored(engine, data, run, folds, listen)
 
@@ -132,6 +134,27 @@ def _problems(data: Dataset, spec: PathSpec, out: Place, grid: Sequence[float] |
     same = replace(spec, grid=None if grid is None else tuple(grid), grid_in_c_min=False, cv=0)
     folds = [(k, replace(same, fold=(k, spec.cv)), f"fold {k + 1} of {spec.cv}") for k in range(spec.cv)]
     return [Problem(data, part, out / FOLDS / str(k), name=name, inner=True) for k, part, name in folds]
+
+
+class _Told:
+    """Tells how far all of it is, where folds follow the main run: each takes about as long."""
+
+    def __init__(self, listen: Listener, folds: int) -> None:
+        self.listen, self.count = listen, folds
+
+    def main(self, event: Event) -> None:
+        """Hear of the main run."""
+        if isinstance(event, StepProgress):
+            event = replace(event, share=event.share / (1 + self.count), follow=self.count)
+        self.listen(event)
+
+    def folds(self, way: np.ndarray, event: Event) -> None:
+        """Hear of the folds, which all have steps at these log C: how far they are on average."""
+        if isinstance(event, StepProgress):
+            done = np.interp(way[0] + event.share * (way[-1] - way[0]), way, np.arange(way.size)) + 1
+            share = (1 + self.count * event.share) / (1 + self.count)
+            event = replace(event, share=share, steps_left=self.count * (way.size - float(done)))
+        self.listen(event)
 
 
 def _check_versions(run: Run) -> None:

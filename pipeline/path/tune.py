@@ -38,6 +38,7 @@ from pipeline.runs.writer import rewritten
 from pipeline.spec import PathSpec
 
 CHOICES = ("best", "1se")
+USUAL = 12  # values of C before the fine ones, with the patience: 5 to 24 on ten real sets
 
 
 def tune_run(
@@ -143,14 +144,16 @@ def _fitted(
 class _Told:
     """Tells how far tuning is: of the C that are done, and of those that are still to come as far as that is known.
 
-    While C are tried nobody knows how many there will be: it is taken that the last was the best, so that the patience
-    is to come, the fine ones and the last. Of several gammas each has a last stage: those that are still to come are
-    taken to have as many C as those before.
+    While C are tried nobody knows how many there will be: as many as usual, and if these are done it is taken that the
+    last was the best, so that the patience is to come; then the fine ones. Of several gammas each has a last stage:
+    those that are still to come are taken to have as many C as those before. The run on all rows, which nobody shares
+    passes with, counts as a C in all folds does.
     """
 
     def __init__(self, listen: Listener, spec: PathSpec, classes: int, gammas: int) -> None:
-        self.listen, self.spec, self.runs = listen, spec, (spec.cv or 1) * classes
+        self.listen, self.runs = listen, (spec.cv or 1) * classes
         self.done, self.gammas, self.ended, self.ends = 0, gammas, 0, 0
+        self.patience, self.usual = spec.patience + 1, max(USUAL, spec.patience + 1)
 
     def last_stage(self, count: int) -> None:
         """Hear of how many C the last stage of a gamma has."""
@@ -159,9 +162,14 @@ class _Told:
 
     def _left(self) -> float:
         """Return how many steps are to come, that on all rows among them."""
+        others = self.gammas - self.ended
         if self.done < self.ends:
-            return self.ends - self.done + (self.gammas - self.ended) * self.ends / self.ended + 1
-        return self.runs * (self.spec.patience + len(AROUND) + 1) * (self.gammas - self.ended) + 1
+            return self.ends - self.done + others * self.ends / self.ended + self.runs
+        if not others:
+            return self.runs
+        tried = (self.done - self.ends) / self.runs
+        coarse = max(self.usual - tried, self.patience) + (others - 1) * self.usual
+        return self.runs * (coarse + len(AROUND) * others + 1)
 
     def search(self, event: Event) -> None:
         """Hear of the search."""
@@ -174,5 +182,5 @@ class _Told:
     def last(self, event: Event) -> None:
         """Hear of the run on all rows."""
         if isinstance(event, StepProgress):
-            event = replace(event, share=0.99, at_bound=None)
+            event = replace(event, share=0.99, at_bound=None, steps_left=0 if event.done else self.runs)
         self.listen(event)

@@ -21,6 +21,7 @@ from pipeline.events import StepProgress
 from pipeline.maths.calibration import Calibration
 from pipeline.path import curve
 from pipeline.path.curve import AROUND, coarse_grid, fine_grid, lattice
+from pipeline.path.tune import USUAL
 from pipeline.runs.chain import sealed
 from pipeline.runs.directory import open_run
 from pipeline.verify.classes import verify_any
@@ -182,15 +183,18 @@ class TestRun:
         heard = []
         run = pipeline.tune(data, cv=3, listen=heard.append, **settings)
         left = [event.steps_left for event in heard if isinstance(event, StepProgress) and event.done]
-        assert left[-1] is None  # on all rows
+        assert left[-1] == 0  # on all rows: as three folds until it is done
         assert len(left) == 3 * len(run.header.cv_c) + 1
-        assert left[-10:-1] == [9, 8, 7, 6, 5, 4, 3, 2, 1]
+        assert left[-10:-1] == [11, 10, 9, 8, 7, 6, 5, 4, 3]
 
-    def test_while_c_are_tried_the_last_is_taken_to_be_the_best(self, data):
+    @pytest.mark.parametrize("patience", [5, 30])
+    def test_while_c_are_tried_there_are_as_many_as_usual_or_the_last_is_taken_to_be_the_best(self, data, patience):
         heard = []
-        pipeline.tune(data, cv=3, listen=heard.append, patience=5)
+        pipeline.tune(data, cv=3, listen=heard.append, patience=patience, c_max=100.0)
         left = [event.steps_left for event in heard if isinstance(event, StepProgress) and event.done]
-        assert set(left[: -3 * len(AROUND) - 1]) == {3 * (5 + len(AROUND) + 1) + 1}
+        tried = len(left) - 3 * len(AROUND) - 1
+        coarse = [max(3 * max(USUAL, patience + 1) - k, 3 * (patience + 1)) for k in range(1, tried + 1)]
+        assert left[:tried] == pytest.approx([count + 3 * (len(AROUND) + 1) for count in coarse])
 
 
 class TestCalibration:
