@@ -88,11 +88,8 @@ def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
 
 def kinds_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what tells arguments of other types apart, quickly."""
-    return tuple([_of_array(x) if type(x) is np.ndarray else _kind(x) for x in arguments])
-
-
-def _of_array(x: np.ndarray) -> tuple[Any, ...]:
-    return x.dtype, x.ndim, x.flags.num & _LAYOUT
+    array, layout = np.ndarray, _LAYOUT  # 0.2 microseconds each
+    return tuple([(x.dtype, x.ndim, x.flags.num & layout) if type(x) is array else _kind(x) for x in arguments])
 
 
 def _kind(value: Any) -> Any:
@@ -100,7 +97,7 @@ def _kind(value: Any) -> Any:
     if kind is tuple:
         return kinds_of(value)
     if isinstance(value, np.ndarray):  # mapped from a file
-        return _of_array(value)
+        return value.dtype, value.ndim, value.flags.num & _LAYOUT
     if kind is int and not -(2**63) <= value < 2**63:
         return "uint64"
     return kind

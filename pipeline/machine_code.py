@@ -150,18 +150,35 @@ def _runtime() -> dict[str, ModuleType]:
     return found
 
 
-@ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
-def _class_named(address: int, size: int, digest: int) -> Any:
+_NDARRAY = {pickle.dumps(np.ndarray, protocol) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)}
+
+
+def _class_named(address: int, data: bytes, digest: bytes) -> Any:
     """Return the class of arrays that a kernel returns, which its code has as a pickle; Numba knows exceptions."""
-    data = ctypes.string_at(address, size)
     if data in _NDARRAY:
         return np.ndarray
     from numba.core.serialize import _numba_unpickle  # noqa: PLC0415
 
-    return _numba_unpickle(address, data, ctypes.string_at(digest, 20))
+    return _numba_unpickle(address, data, digest)
 
 
-_NDARRAY = {pickle.dumps(np.ndarray, protocol) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)}
+def _know_arrays(unpickle: int) -> None:
+    """Have the C function that code asks for classes ask ``_class_named``.
+
+    When first called it imports a module of Numba's for that, and keeps what it finds there: so for that one call there
+    are other modules of these names.
+    """
+    if "numba" in sys.modules:
+        return
+    asked = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p)(unpickle)
+    data, names = pickle.dumps(np.ndarray, 2), ("numba", "numba.core.serialize")
+    sys.modules |= {name: ModuleType(name) for name in names}
+    vars(sys.modules[names[1]])["_numba_unpickle"] = _class_named
+    try:
+        asked(data, len(data), bytes(20))
+    finally:
+        for name in names:
+            del sys.modules[name]
 
 
 @cache
@@ -172,7 +189,7 @@ def _engine() -> Any:
     for name, module in _runtime().items():
         for function, address in module.c_helpers.items():
             llvm.add_symbol(function if function.startswith("_") else _PREFIXES[name] + function, address)
-    llvm.add_symbol("numba_unpickle", ctypes.cast(_class_named, ctypes.c_void_p).value)
+    _know_arrays(_runtime()["_helperlib"].c_helpers["unpickle"])
     llvm.add_symbol("_Py_NoneStruct", id(None))
     for error in vars(builtins).values():
         if isinstance(error, type) and issubclass(error, BaseException):

@@ -190,6 +190,36 @@ def test_kernels_from_the_cache_take_and_return_what_compiled_ones_do(tmp_path):
     assert types == [["float", "int16", also] for _ in range(12) for also in ("int", "bool", "int")]
 
 
+RAISING = """
+import sys
+import numpy as np
+from pipeline.jit import kernel
+
+@kernel
+def made(size):
+    if size > 5:
+        raise ValueError("too many")
+    return np.zeros(size)
+
+before = made(3).size, "numba" in sys.modules
+try:
+    made(6)
+except ValueError as error:
+    said = str(error)
+import numba
+print((*before, said, numba.njit(lambda size: np.ones(size))(2).size, made(4).size))
+"""
+
+
+def test_a_kernel_from_the_cache_raises_what_it_should_and_numba_can_be_used_beside_it(tmp_path):
+    (tmp_path / "program.py").write_text(RAISING)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    for compiles in (True, False):
+        command = [sys.executable, "-c", "import program"]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert ast.literal_eval(done.stdout) == (3, compiles, "too many", 2, 4)
+
+
 @pytest.mark.parametrize("value", [2, 2.0, np.float32(2), (2, 1), np.array([2])])
 def test_the_stamp_tells_numbers_apart(value):
     def made(number):
