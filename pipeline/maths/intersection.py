@@ -118,8 +118,9 @@ def _shape(one: Ball, two: Ball, span: Span) -> tuple[float | bool, ...]:
         return span.unit, False, *([0.0] * 9)
     first, second = (not_below_zero(ball.radius_squared) + ball.slack for ball in (one, two))
     scale = span.size(one.centre) + span.size(two.centre)
-    blur = max(one.blur, two.blur) + span.blur(difference)
-    uncertain = (16 * UNIT + span.doubt) * scale * scale
+    blur = max(one.blur, two.blur)
+    # The centres that are meant may be nearer to each other: p'^2 >= p^2 - 2 p |drift of their difference|.
+    uncertain = (16 * UNIT + span.doubt) * scale * scale + 2 * p * span.blur(difference) * (1 + 8 * UNIT)
     zeta = (square + second - first) / (2 * p)
     kappa = math.sqrt(not_below_zero(second - zeta * zeta))
     floor = 8 * UNIT * (first + second + square)

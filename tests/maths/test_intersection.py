@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.maths.ball import Ball, Span, ball_bounds
+from pipeline.maths.ball import Ball, Span, ball_bounds, pair_ball
 from pipeline.maths.intersection import intersection_bounds
 
 
@@ -159,3 +159,82 @@ def test_bounds_that_are_not_sharp_leave_out_what_is_decided():
     assert loose[0][0] > 1.0
     assert sharp[0][0] > loose[0][0]
     assert (sharp[0][1], sharp[1][1]) == (loose[0][1], loose[1][1])
+
+
+@pytest.mark.attack
+@given(
+    seed=st.integers(0, 2**32),
+    d=st.integers(2, 5),
+    drift=st.tuples(*[st.sampled_from([0.0, 1e-6, 1e-3])] * 2),
+    sizes=st.sampled_from([(1.0, 1e-3), (1e-3, 1.0), (1.0, 1.0), (30.0, 1.0)]),
+    overlap=st.floats(-1, 2),
+    share=st.floats(0.1, 0.9),
+)
+def test_vectors_that_have_drifted_leave_both_balls_within_the_bounds(seed, d, drift, sizes, overlap, share):
+    """The balls that hold w* are those of the vectors as they are meant; those that are known may all but touch."""
+    rng = np.random.default_rng(seed)
+    known = rng.standard_normal((2, d)) * np.array(sizes)[:, None]
+    along = known[0] - known[1]
+    off = np.sign(rng.standard_normal(2)) * np.array(drift) / np.linalg.norm(along)
+    m1, m2 = known + off[:, None] * along
+    p = float(np.linalg.norm(m1 - m2))
+    r1 = share * p
+    r2 = p - r1 + min(10.0**overlap * max(*drift, 1e-9), r1, p - r1)
+    span, balls = Span.of(list(known), drift), []
+    for centre, m, r in (((1.0, 0.0), m1, r1), ((0.0, 1.0), m2, r2)):
+        rest = r * r - float(m @ m)
+        balls.append(pair_ball(span, centre, centre, max(rest, 0.0), max(-rest, 0.0)))
+    z = np.concatenate([rng.standard_normal((20, d)), [along, -along]])
+    norms, lengths, products = np.linalg.norm(z, axis=1), np.full(len(z), d), tuple(z @ v for v in known)
+    expected = three_cases(m1, r1, m2, r2, z)
+    rounding = 1e-7 * p * norms * math.sqrt(max(sizes))  # of the expected ones, where balls all but touch
+    both = intersection_bounds(*balls, span, products, norms, [lengths, lengths])[:2]
+    for lower, upper in (both, *(ball_bounds(ball, products, norms, lengths) for ball in balls)):
+        assert np.all(lower <= expected[0] + rounding)
+        assert np.all(upper >= expected[1] - rounding)
+
+
+def test_centres_that_are_nearer_than_they_seem_widen_where_balls_touch():
+    m, drift = np.array([1.0, 0.0]), 1e-6
+    span = Span.of([m, np.zeros(2)], [0.0, drift])
+    balls = pair_ball(span, (1.0, 0.0), (1.0, 0.0), 0.0, 0.75), pair_ball(span, (0.0, 1.0), (0.0, 1.0), 0.25, 0.0)
+    row, lengths = np.array([[0.0, 1.0]]), [np.full(1, 2)] * 2
+    _, upper, _ = intersection_bounds(*balls, span, (row @ m, np.zeros(1)), np.ones(1), lengths)
+    _, expected = three_cases(m, 0.5, np.array([drift, 0.0]), math.hypot(0.5, drift), row)
+    assert expected[0] > 7e-4
+    assert upper[0] >= expected[0] * (1 - 1e-9)
+
+
+@pytest.mark.attack
+@given(
+    seed=st.integers(0, 2**32),
+    d=st.integers(2, 5),
+    doubt=st.sampled_from([1e-9, 1e-6, 1e-3]),
+    sign=st.sampled_from([-1.0, 1.0]),
+    above=st.sampled_from([0.0, 0.9]),
+    overlap=st.floats(-1, 2),
+    share=st.floats(0.1, 0.9),
+)
+def test_inner_products_in_doubt_leave_both_balls_within_the_bounds(seed, d, doubt, sign, above, overlap, share):
+    """As with a kernel, whose values are rounded: those of a vector with itself are upper bounds.
+
+    The slack of the radii and the doubt of p^2 cover each other: R^2 falls short by at most doubt s (1 - s) (|m1| +
+    |m2|)^2, which is doubt (s |m1|^2 + (1 - s) |m2|^2 - (s |m1| - (1 - s) |m2|)^2). Without both this fails.
+    """
+    rng = np.random.default_rng(seed)
+    m1, m2 = rng.standard_normal((2, d))
+    p, sizes = float(np.linalg.norm(m1 - m2)), [float(np.linalg.norm(m)) for m in (m1, m2)]
+    squares, off = [size * size * (1 + above * doubt) for size in sizes], 0.9 * sign * doubt * sizes[0] * sizes[1]
+    inner = float(m1 @ m2) + off
+    span = Span(((squares[0], inner), (inner, squares[1])), (0.0, 0.0), 1.0, doubt)
+    r1 = share * p
+    r2 = p - r1 + min(10.0**overlap * doubt, r1, p - r1)
+    rests = [r * r - size * size for r, size in zip((r1, r2), sizes, strict=True)]
+    centres = (1.0, 0.0), (0.0, 1.0)
+    balls = [pair_ball(span, at, at, max(x, 0.0), max(-x, 0.0)) for at, x in zip(centres, rests, strict=True)]
+    z = np.concatenate([rng.standard_normal((20, d)), [m1 - m2, m2 - m1]])
+    norms, lengths, products = np.linalg.norm(z, axis=1), np.full(len(z), d), (z @ m1, z @ m2)
+    lower, upper, _ = intersection_bounds(*balls, span, products, norms, [lengths, lengths])
+    expected = three_cases(m1, r1, m2, r2, z)
+    assert np.all(lower <= expected[0] + 1e-7 * p * norms)
+    assert np.all(upper >= expected[1] - 1e-7 * p * norms)
