@@ -15,8 +15,9 @@ import numpy as np
 
 from pipeline.kernel_stamp import Intrinsic, Source, stamp_of
 
-# What Numba tells arrays apart by, besides their type: C order, Fortran order, aligned, writable (NumPy's numbers).
-_LAYOUT = 0x1 | 0x2 | 0x100 | 0x400
+# What Numba tells arrays apart by, besides their type: C order or else Fortran's, aligned, writable (NumPy's numbers).
+_FORTRAN = 0x2
+_LAYOUT = 0x1 | _FORTRAN | 0x100 | 0x400
 _one_at_a_time = RLock()  # of kernels that are loaded or compiled
 
 
@@ -112,7 +113,8 @@ def _name(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({names_of(value)})"
     if isinstance(value, np.ndarray):
-        return f"{value.dtype.str}:{value.ndim}:{value.flags.num & _LAYOUT:x}"
+        layout = value.flags.num & (_LAYOUT & ~_FORTRAN if value.flags.c_contiguous else _LAYOUT)
+        return f"{value.dtype.str}:{value.ndim}:{layout:x}"
     if isinstance(value, np.generic):
         return value.dtype.str
     kind = _kind(value)

@@ -106,6 +106,8 @@ class Doubt:
 
         A vector counts by its share in sum_k |a_k| |v_k|.
         """
+        if not combinations:  # of a rule that proves nothing
+            return []
         about, read = self._about(part)
         sizes = [[abs(a) * each.norm for a, each in zip(one, self.far, strict=True)] for one in combinations]
         shares = np.array([[a / sum(size) if a > 0.0 else 0.0 for a in size] for size in sizes])

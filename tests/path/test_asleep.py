@@ -96,6 +96,12 @@ def test_a_run_goes_on_to_the_same_bits(data, whole, tmp_path, monkeypatch, plac
     assert [step.read for step in run.steps] == reads
 
 
+def test_a_rule_that_proves_nothing_reads_as_little(data):
+    run = pipeline.fit_path(data, epsilon=0.01, rule="none", scheduler="inline")
+    assert min(step.read for step in run.steps) < 0.5
+    assert {step.survivors for step in run.steps} == {run.steps[0].n_rows}
+
+
 def test_rows_left_out_are_always_read(world, data):
     run = pipeline.fit_path(data, holdout=0.2, **SETTINGS)
     for step in run.steps[1:]:
