@@ -105,7 +105,9 @@ def folders() -> Iterator[Path]:
         yield Path(given)
         return
     yield Path(__file__).parent / "__pycache__"
-    yield Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "svmsieve", "kernels")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))  # noqa: PTH111 - ~ if there is none
+    if cache.is_absolute():
+        yield cache / "svmsieve" / "kernels"
 
 
 def _writable(folder: Path) -> bool:

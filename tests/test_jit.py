@@ -291,6 +291,19 @@ def test_a_kernel_or_two_are_not_worth_a_line(fresh, monkeypatch):
     assert heard == [Note(compiling.ALWAYS)]
 
 
+def test_machine_code_is_kept_in_the_users_cache_if_there_is_one(monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    beside = Path(machine_code.__file__).parent / "__pycache__"
+    for variable, value, found in (("XDG_CACHE_HOME", "/x", ["/x"]), ("HOME", "/y", ["/y/.cache"]), ("HOME", "", [])):
+        with monkeypatch.context() as patch:
+            patch.delenv("XDG_CACHE_HOME", raising=False)
+            patch.setattr("pwd.getpwuid", lambda _: (_ for _ in ()).throw(KeyError))
+            patch.setenv(variable, value)
+            if not value:
+                patch.delenv(variable)
+            assert [*machine_code.folders()] == [beside, *(Path(each, "svmsieve", "kernels") for each in found)]
+
+
 def test_arrays_that_are_mapped_are_told_apart_by_what_they_hold(tmp_path):
     def mapped(numbers):
         numbers.tofile(tmp_path / numbers.dtype.name)
