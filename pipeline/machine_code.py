@@ -6,8 +6,8 @@ need the package around them. With it goes an ``Environment`` for each function,
 a kernel these are types of the arrays that it returns. Importing Numba takes 0.3 s of every process, LLVM alone 0.1 s,
 and a kernel that Numba links 3 ms, here 1.
 
-A file is a line of JSON and the object file, whose sha256 stands in the line. It is named by the kernel, the types of
-its arguments and the machine; made of something else than the kernel is now (``kernel_stamp``), it is written again.
+A file is the sha256 of what follows, a line of JSON, and the object file. It is named by the kernel, the types of its
+arguments and the machine; made of something else than the kernel is now (``kernel_stamp``), it is written again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, cached_property
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -55,13 +56,14 @@ class Kept:
         """Return the kernel, ready to be called; None if no folder has it as it is now."""
         for folder in folders():
             try:
-                line, _, code = (folder / self.name).read_bytes().partition(b"\n")
-                head = json.loads(line)
-            except (OSError, ValueError):
+                digest, _, content = (folder / self.name).read_bytes().partition(b"\n")
+            except OSError:
                 continue
-            wanted = {"version": VERSION, "stamp": self.stamp, "sha256": hashlib.sha256(code).hexdigest()}
-            if isinstance(head, dict) and {key: head.get(key) for key in wanted} == wanted:
-                return self._linked(head, code)
+            if digest == _digest(content):  # so it is as it was written
+                line, _, code = content.partition(b"\n")
+                head = json.loads(line)
+                if (head["version"], head["stamp"]) == (VERSION, self.stamp):
+                    return self._linked(head, code)
         return None
 
     def _linked(self, head: dict[str, Any], code: bytes) -> Callable[..., Any]:
@@ -86,17 +88,24 @@ class Kept:
         head = {
             "version": VERSION,
             "stamp": self.stamp,
-            "sha256": hashlib.sha256(code).hexdigest(),
             "entry": result.fndesc.llvm_cpython_wrapper_name,
             "environment": result.fndesc.env_name,
             "environments": {name: [one.str for one in consts] for name, consts in environments.items()},
         }
-        try:
-            with tempfile.NamedTemporaryFile(dir=self.folder, prefix=f".{self.name[:64]}", delete=False) as stream:
-                stream.write(json.dumps(head).encode() + b"\n" + code)
-            Path(stream.name).replace(self.folder / self.name)
-        except OSError:
-            return  # a full disk: it is compiled again next time
+        content = json.dumps(head).encode() + b"\n" + code
+        made = tempfile.NamedTemporaryFile
+        with suppress(OSError), made(dir=self.folder, prefix=".kernel", delete=False) as stream:
+            written = Path(stream.name)
+            try:
+                stream.write(_digest(content) + b"\n" + content)
+                stream.flush()
+                written.replace(self.folder / self.name)
+            finally:  # of a full disk: it is compiled again next time
+                written.unlink(missing_ok=True)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 def folders() -> Iterator[Path]:

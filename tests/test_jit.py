@@ -133,11 +133,10 @@ def test_a_kernel_from_the_cache_can_be_called_by_one_that_is_compiled_now(ran):
 
 DAMAGE = {
     "cut short": lambda content: content[: len(content) // 2],
-    "a bit": lambda content: content[:-100] + bytes([content[-100] ^ 1]) + content[-99:],
+    "a bit of the code": lambda content: content[:-100] + bytes([content[-100] ^ 1]) + content[-99:],
+    "a name": lambda content: content.replace(b"NumbaEnv", b"numbaEnv", 1),
     "empty": lambda content: b"",
-    "no object": lambda content: b"[1]" + content[content.index(b"\n") :],
-    "no JSON": lambda content: b"\xff" * 10 + content,
-    "another version": lambda content: content.replace(b'"version": ', b'"version": 9', 1),
+    "no hash": lambda content: content[content.index(b"\n") + 1 :],
 }
 
 
