@@ -93,14 +93,14 @@ class Kept:
             "environments": {name: [one.str for one in consts] for name, consts in environments.items()},
         }
         content = json.dumps(head).encode() + b"\n" + code
-        made = tempfile.NamedTemporaryFile
-        with suppress(OSError), made(dir=self.folder, prefix=".kernel", delete=False) as stream:
-            written = Path(stream.name)
+        written = (
+            self.folder / f".{os.getpid()}.{self.name}"
+        )  # readable to whom the umask says: images have other users
+        with suppress(OSError):  # of a full disk: it is compiled again next time
             try:
-                stream.write(_digest(content) + b"\n" + content)
-                stream.flush()
+                written.write_bytes(_digest(content) + b"\n" + content)
                 written.replace(self.folder / self.name)
-            finally:  # of a full disk: it is compiled again next time
+            finally:
                 written.unlink(missing_ok=True)
 
 
