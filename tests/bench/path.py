@@ -128,6 +128,10 @@ class Answers:
     def arrived(self) -> dict[float, float]:
         return {c: seconds for c, seconds in self.at.items() if math.isfinite(seconds)}
 
+    def ours(self, steps: Sequence[StepView]) -> float:
+        """Return our seconds at the C where it arrives."""
+        return sum(step.seconds["total"] for step in steps if step.c in self.arrived)
+
     def quickest(self, other: Answers) -> Answers:
         """Return the less of both at each C."""
         return Answers({c: min(seconds, other.at.get(c, math.inf)) for c, seconds in self.at.items()})
@@ -166,10 +170,9 @@ def compare(name: str, folder: Path, options: argparse.Namespace) -> dict[str, A
         "seconds": total,
         "beside": beside,
     }
-    ours = sum(step.seconds["total"] for step in steps if step.c in found.arrived)
     compared, arrived = len(found.at), len(found.arrived)
     each = len(steps) / max(1, compared)  # steps that a compared one stands for
-    ratio = each * sum(found.arrived.values()) / (each * ours + beside) if arrived else math.nan
+    ratio = each * sum(found.arrived.values()) / (each * found.ours(steps) + beside) if arrived else math.nan
     facts |= {"of": len(steps), "compared": sorted(found.at), "arrived": arrived, "ratio": ratio}
     print(
         f"{name:<20}{facts['steps']:6d} steps {facts['passes']:6.2f} passes/C {facts['working set']:7.1%} solved for "

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.bench import path as bench
-from tests.bench.path import ask, spread
+from tests.bench.path import Answers, ask, spread
 
 STEPS = [SimpleNamespace(c=float(k), dual=1.0, seconds={"total": 0.5}) for k in range(1, 101)]
 
@@ -41,25 +41,31 @@ def test_some_are_spread_over_all(some):
 def test_without_a_limit_every_c_is_compared(monkeypatch):
     found = ask(Peer(monkeypatch), STEPS, 1e-4, math.inf, stop=False)
     assert len(found.at) == len(found.arrived) == 100
-    assert (sum(found.arrived), found.ours) == (200.0, 50.0)
+    assert (sum(found.arrived.values()), found.ours(STEPS)) == (200.0, 50.0)
 
 
 def test_no_c_is_begun_after_the_limit(monkeypatch):
     peer = Peer(monkeypatch)
     found = ask(peer, STEPS, 1e-4, 19.0, stop=False)
     assert len(found.at) == len(peer.asked) == 10  # the tenth is begun at 18 s
-    assert found.ours == 5.0
+    assert found.ours(STEPS) == 5.0
     assert min(found.at) <= 10
     assert max(found.at) >= 90
 
 
 def test_where_it_does_not_arrive_neither_side_counts(monkeypatch):
     found = ask(Peer(monkeypatch, last=60.0), STEPS, 1e-4, math.inf, stop=False)
-    assert (len(found.at), len(found.arrived), found.ours) == (100, 60, 30.0)
+    assert (len(found.at), len(found.arrived), found.ours(STEPS)) == (100, 60, 30.0)
 
 
 def test_above_a_c_where_it_does_not_arrive_it_may_be_left_in_peace(monkeypatch):
     peer = Peer(monkeypatch, last=60.0)
     found = ask(peer, STEPS, 1e-4, math.inf, stop=True)
-    assert (len(found.at), len(found.arrived), found.ours) == (100, 60, 30.0)
+    assert (len(found.at), len(found.arrived), found.ours(STEPS)) == (100, 60, 30.0)
     assert len([c for c in peer.asked if c > 60]) <= 6
+
+
+def test_of_several_rounds_the_quickest_counts_at_each_c():
+    one, other = Answers({1.0: 3.0, 2.0: math.inf, 3.0: 1.0}), Answers({1.0: 2.0, 2.0: 5.0, 4.0: 1.0})
+    assert one.quickest(other) == Answers({1.0: 2.0, 2.0: 5.0, 3.0: 1.0})
+    assert one.quickest(Answers()) == one
