@@ -17,8 +17,8 @@ from numba.core.typing.typeof import typeof_impl
 from numba.extending import intrinsic
 
 from pipeline.events import Note, announce
-from pipeline.kernel_stamp import Intrinsic, Source
-from pipeline.machine_code import Kept
+from pipeline.kernel_stamp import Compilable, Intrinsic
+from pipeline.machine_code import CodeFile
 
 SILENT_SECONDS = 1.0  # of compiling before it is worth a line: one new kernel takes 0.1 to 1 s, all of a path 10 to 30
 ONCE = "compiling (first use of this version on this machine, once; about half a minute)"
@@ -35,7 +35,7 @@ class _Silence:
 
 
 @cache
-def known_as(source: Source) -> Any:
+def known_as(source: Compilable) -> Any:
     """Return what Numba knows a function as that is to be compiled."""
     if not isinstance(source, Intrinsic):
         return numba.njit(source.function, **_OPTIONS, **source.options)
@@ -44,14 +44,14 @@ def known_as(source: Source) -> Any:
     return found
 
 
-@typeof_impl.register(Source)
-def _type_of(source: Source, context: Any) -> Any:
+@typeof_impl.register(Compilable)
+def _type_of(source: Compilable, context: Any) -> Any:
     """Return the type of a helper, or a kernel, that one to be compiled calls."""
     del context
     return cpu_target.typing_context.resolve_value_type(known_as(source))
 
 
-def compiled(kernel: Source, arguments: tuple[Any, ...], kept: Kept) -> Callable[..., Any]:
+def compiled(kernel: Compilable, arguments: tuple[Any, ...], kept: CodeFile) -> Callable[..., Any]:
     """Compile a kernel for arguments of these types, and keep that on disk."""
     if not _Silence.over and _Silence.seconds >= SILENT_SECONDS:
         _Silence.over = announce(Note(ALWAYS if kept.folder is None else ONCE))

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pipeline.kernel_stamp import Intrinsic, Source, stamp_of
+from pipeline.kernel_stamp import Compilable, Intrinsic, stamp_of
 
 # What Numba tells arrays apart by, besides their type: C order or else Fortran's, aligned, writable (NumPy's numbers).
 _FORTRAN = 0x2
@@ -21,7 +21,7 @@ _LAYOUT = 0x1 | _FORTRAN | 0x100 | 0x400
 _one_at_a_time = RLock()  # of kernels that are loaded or compiled
 
 
-class Kernel(Source):
+class Kernel(Compilable):
     """A function of arrays, numbers and tuples of them, all given by their place, as machine code."""
 
     def __init__(self, function: Callable[..., Any], **options: bool) -> None:
@@ -39,9 +39,9 @@ class Kernel(Source):
 
     def _found(self, kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """Return machine code from the disk, or compiled now."""
-        from pipeline.machine_code import Kept  # noqa: PLC0415 - LLVM: 0.1 s
+        from pipeline.machine_code import CodeFile  # noqa: PLC0415 - LLVM: 0.1 s
 
-        kept = Kept(self.function, stamp_of(self), names_of(arguments))
+        kept = CodeFile(self.function, stamp_of(self), types_in_writing(arguments))
         entry = kept.load()
         if entry is None:
             from pipeline.compiling import compiled  # noqa: PLC0415 - Numba: 0.3 s
@@ -104,14 +104,14 @@ def _kind(value: Any) -> Any:
     return kind
 
 
-def names_of(arguments: tuple[Any, ...]) -> str:
+def types_in_writing(arguments: tuple[Any, ...]) -> str:
     """Return the types of arguments in writing: the same in every process."""
     return " ".join([_name(x) for x in arguments])
 
 
 def _name(value: Any) -> str:
     if isinstance(value, tuple):
-        return f"({names_of(value)})"
+        return f"({types_in_writing(value)})"
     if isinstance(value, np.ndarray):
         layout = value.flags.num & (_LAYOUT & ~_FORTRAN if value.flags.c_contiguous else _LAYOUT)
         return f"{value.dtype.str}:{value.ndim}:{layout:x}"

@@ -17,7 +17,7 @@ PACKAGE = __name__.partition(".")[0]
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 
 
-class Source:
+class Compilable:
     """A function that is compiled, with options of Numba's."""
 
     def __init__(self, function: Callable[..., Any], **options: bool) -> None:
@@ -30,11 +30,11 @@ class Source:
         return self.__qualname__
 
 
-class Intrinsic(Source):
+class Intrinsic(Compilable):
     """A helper whose machine code is given instruction by instruction: what ``numba.extending.intrinsic`` takes."""
 
 
-def stamp_of(kernel: Source) -> str:
+def stamp_of(kernel: Compilable) -> str:
     """Return a hash of what a kernel's machine code is made of, as far as it is ours."""
     found = hashlib.sha256()
     for part in _of_value(kernel, set(), set()):
@@ -70,7 +70,7 @@ def _of_code(code: CodeType, names: set[str]) -> Iterator[str]:
 
 def _of_value(value: Any, names: set[str], seen: set[int]) -> Iterator[str]:
     """Yield what a name stands for: a helper by its code, a number by its value, a module of ours by what is used."""
-    if isinstance(value, Source):
+    if isinstance(value, Compilable):
         yield repr(sorted(value.options.items()))
         yield from _of_function(value.function, seen)
     elif isinstance(value, FunctionType):

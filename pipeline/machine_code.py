@@ -38,7 +38,7 @@ VERSION = 1  # of the files
 _PREFIXES = {"_dynfunc": "numba_", "_helperlib": "numba_", "core.runtime._nrt_python": "NRT_"}
 
 
-class Kept:
+class CodeFile:
     """Where the machine code of a kernel for some types is kept."""
 
     def __init__(self, function: Callable[..., Any], stamp: str, types: str) -> None:

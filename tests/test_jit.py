@@ -20,7 +20,7 @@ from pipeline.data.shards import digest
 from pipeline.data.shards.rows import Rows
 from pipeline.events import Note, announce, listening
 from pipeline.jit import kernel
-from pipeline.kernel_stamp import Source, stamp_of
+from pipeline.kernel_stamp import Compilable, stamp_of
 from pipeline.maths import csr
 from tests.forked import Server
 
@@ -224,7 +224,7 @@ def test_a_kernel_from_the_cache_raises_what_it_should_and_numba_can_be_used_bes
 def test_the_stamp_tells_numbers_apart(value):
     def made(number):
         exec("def f(x):\n    return x + N", space := {"N": number})  # noqa: S102
-        return stamp_of(Source(space["f"]))
+        return stamp_of(Compilable(space["f"]))
 
     assert made(value) == made(value)
     others = [made(other) for other in (1, 3.0, np.float64(2), (2, 2), np.array([2, 2]))]
@@ -237,7 +237,7 @@ def test_the_stamp_looks_into_modules_of_ours():
     def made(number):
         module.number = number
         exec("def f(x):\n    return x + module.number", space := {"module": module})  # noqa: S102
-        return stamp_of(Source(space["f"]))
+        return stamp_of(Compilable(space["f"]))
 
     assert made(1) == made(1) != made(2)
 
