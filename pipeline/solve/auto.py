@@ -35,6 +35,7 @@ import time
 import numpy as np
 
 from pipeline.solve.dcd import Descent, solve_dcd
+from pipeline.solve.narrow import may_be_narrowed, narrowed
 from pipeline.solve.newton import Newton, solve_newton
 from pipeline.solve.newton_system import DIRECT_SIZE
 from pipeline.solve.reduced import ReducedProblem, Solution
@@ -56,8 +57,17 @@ def solve_auto(
     target_gap: float = 0.0,
     seconds: float = math.inf,
 ) -> Solution:
-    """Solve to an absolute gap by whichever solver promises to be there first, changing over on the way."""
-    deadline = time.monotonic() + seconds
+    """Solve to an absolute gap by whichever solver promises to be there first, changing over on the way.
+
+    Where that makes w much smaller it is done in fewer columns (``narrow``).
+    """
+    deadline, found = time.monotonic() + seconds, narrowed(problem)
+    if found is None:
+        return _solve(problem, start, target_gap, deadline)
+    return found.widened(_solve(found.narrow, start, target_gap, deadline))
+
+
+def _solve(problem: ReducedProblem, start: np.ndarray | None, target_gap: float, deadline: float) -> Solution:
     first, begin = _watched_descent(problem, problem.feasible(start), target_gap, deadline)
     if first.outcome in ("converged", "failed") or time.monotonic() > deadline:
         return first
@@ -127,6 +137,10 @@ class Auto(Newton):
     """dcd first, newton where that promises to be faster; newton's copies count, whether or not it comes to them."""
 
     name = "auto"
+
+    def bytes_beside(self, problem: ReducedProblem, held: int) -> int:
+        """Count the rows in fewer columns, and newton's copies."""
+        return super().bytes_beside(problem, held) + (held if may_be_narrowed(problem) else 0)
 
     def run(
         self, problem: ReducedProblem, start: np.ndarray | None, target_gap: float, shrink: bool = True
