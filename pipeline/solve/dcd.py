@@ -83,8 +83,8 @@ class Descent:
         self.duals = _duals(alpha, problem.u)
         state = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567890ABCDEF) % 2**64 or 1], dtype=np.uint64)
         self.order = (np.arange(n, dtype=np.uint32), state, np.array([n, np.inf, -np.inf]))
-        self.w = problem.v.copy()
-        self.features = (self.w, problem.v.copy(), np.zeros(d), np.zeros(d))
+        self.w = problem.known.copy()
+        self.features = (self.w, problem.known.copy(), np.zeros(d), np.zeros(d))
         self.pace = np.array([FIRST_STEP, 1])
         self.scratch = (np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros((3, 3)), np.zeros(3))
         self.sweeps, self.work, self.n_free = 0, 0.0, 0
@@ -99,11 +99,11 @@ class Descent:
 
     def exact_gap(self) -> float:
         """Sum w afresh, bring the rows back that may move, and return the gap of (w, alpha)."""
-        self.w[:] = self.problem.v
-        add_rows(self.rows, self.alpha, self.w)
+        self.w[:] = self.problem.known
+        add_rows(self.rows, self.problem.moved(self.alpha), self.w)
         gap = float(exact_gap(self.rows, self.duals, self.w, self.order, self.shrink))
+        self.features[1][:] = self.w
         if self.sweeps:
-            self.features[1][:] = self.w
             settle(self.rows, self.duals, self.order[0][int(self.order[2][0]) :], self.features)
         self.gap, self.looked, self.lowest, self.quiet = gap, self.work, np.inf, 0
         return gap

@@ -3,13 +3,13 @@
 Of millions of features the rows that are solved for have some, and of these most in one row alone. Only inner products
 matter to the dual (see ``reduced``),
 
-    D(alpha) = sum alpha - |v + sum alpha_i z_i|^2/2,
+    D(alpha) = sum alpha - |w_alpha|^2/2,    w_alpha = v + sum alpha_i z_i,
 
 and they stay what they are, but for a constant, if
 
 - columns without an entry are left out;
-- the columns that row i has to itself are turned into one: an entry q_i = |their part of z_i|, and in v what that part
-  has in common with it, (their part of z_i) . v / q_i.
+- the columns that row i has to itself are turned into one: an entry q_i = |their part of z_i|, and in v (or the w_alpha
+  that is known) what that part has in common with it, (their part of z_i) . v / q_i.
 
 So the rows have fewer entries, and w fits into the cache sooner. Where values are float32, q_i is rounded down, and a
 second column takes what is missing: squares are right to 1e-13 of themselves.
@@ -48,8 +48,8 @@ class Narrowed:
         """Return a solution in all columns. Its gap is the same, but for rounding."""
         if found.at_w_alpha:
             return replace(found, w=self.problem.combine(found.alpha))
-        w = np.where(self.places >= 0, found.w[self.places], self.problem.v)
-        _widen(self.problem.z.parts, self.narrow.z.parts, self.places, self.shared, found.w - self.narrow.v, w)
+        w = np.where(self.places >= 0, found.w[self.places], self.problem.known)
+        _widen(self.problem.z.parts, self.narrow.z.parts, self.places, self.shared, found.w - self.narrow.known, w)
         return replace(found, w=w, gap=self.problem.gap(w, found.alpha))
 
 
@@ -68,17 +68,18 @@ def narrowed(problem: ReducedProblem) -> Narrowed | None:
     shared = _count(indices, counts, most)
     if shared > most:
         return None
-    places, v = np.full(d, -1, np.int32), np.empty(shared + 2 * n)
-    _number(counts, problem.v, places, v)
+    places, known = np.full(d, -1, np.int32), np.empty(shared + 2 * n)
+    _number(counts, problem.known, places, known)
     del counts
     new_indices = np.empty(indices.size, np.int32 if indices.dtype == np.uint32 else np.int64)
     parts = np.zeros_like(indptr), new_indices, np.empty_like(values)
-    columns = _fill(problem.z.parts, problem.v, places, shared, parts, v)
+    columns = _fill(problem.z.parts, problem.known, places, shared, parts, known)
     if columns < 0:
         return None
     end = int(parts[0][-1])
     rows = SparseRows(parts[0], parts[1][:end], parts[2][:end], columns)
-    return Narrowed(problem, ReducedProblem(rows, problem.u, v[:columns].copy()), places, shared)
+    narrow = ReducedProblem(rows, problem.u, known[:columns].copy(), problem.at)
+    return Narrowed(problem, narrow, places, shared)
 
 
 @kernel
@@ -96,19 +97,19 @@ def _count(indices, counts, most):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _number(counts, v, places, new_v):  # type: ignore[no-untyped-def]
-    """Number the columns of several rows, in their order, and take their part of v along."""
+def _number(counts, known, places, new_known):  # type: ignore[no-untyped-def]
+    """Number the columns of several rows, in their order, and take their part of what is known along."""
     found = 0
     for j in range(counts.size):
         if counts[j] == 2:
             places[j] = found
-            new_v[found] = v[j]
+            new_known[found] = known[j]
             found += 1
 
 
 @kernel
-def _fill(rows, v, places, shared, new_rows, new_v):  # type: ignore[no-untyped-def]
-    """Write the rows in new columns, and v for the columns of single rows; return how many columns there are then.
+def _fill(rows, known, places, shared, new_rows, new_known):  # type: ignore[no-untyped-def]
+    """Write the rows in new columns, and what is known in those of single rows; return how many there are then.
 
     Returns -1 where squares are out of range.
     """
@@ -127,7 +128,7 @@ def _fill(rows, v, places, shared, new_rows, new_v):  # type: ignore[no-untyped-
         for m in range(count):
             value = np.float64(values[own[m]])
             square += value * value
-            along += value * v[indices[own[m]]]
+            along += value * known[indices[own[m]]]
             if value != 0.0 and not SMALLEST < value * value < LARGEST:
                 return -1
         if not square < LARGEST:
@@ -137,11 +138,11 @@ def _fill(rows, v, places, shared, new_rows, new_v):  # type: ignore[no-untyped-
             if np.float64(new_values[at]) ** 2 > square:
                 new_values[at] = np.sqrt(square) * (1 - 2.0**-23)
             size = np.float64(new_values[at])
-            new_indices[at], new_v[columns] = columns, along / size
+            new_indices[at], new_known[columns] = columns, along / size
             columns, at = columns + 1, at + np.uint64(1)
             if size * size < square:
                 new_values[at] = np.sqrt(square - size * size)
-                new_indices[at], new_v[columns] = columns, 0.0
+                new_indices[at], new_known[columns] = columns, 0.0
                 columns, at = columns + 1, at + np.uint64(1)
         new_indptr[i + 1] = at
     return columns
@@ -157,7 +158,7 @@ def _longest(indptr):  # type: ignore[no-untyped-def]
 
 @kernel
 def _widen(rows, new_rows, places, shared, move, w):  # type: ignore[no-untyped-def]
-    """Add to w, which is v there, what it moved by in the columns of single rows, ``move`` being that in new ones."""
+    """Add to w what it moved by in the columns of single rows, ``move`` being that in the new ones."""
     (indptr, indices, values), (new_indptr, new_indices, new_values) = rows, new_rows
     for i in range(indptr.size - 1):
         along = square = 0.0

@@ -29,17 +29,22 @@ Matrix: TypeAlias = Any
 
 @dataclass(frozen=True)
 class ReducedProblem:
-    """Rows ``z`` (sparse or dense), box ``u``, and the folded vector ``v``; ``z`` is never changed."""
+    """Rows ``z`` (sparse or dense), box ``u``, and w_alpha = ``known`` where alpha = ``at``; all are never changed.
+
+    Where nothing is given ``at`` is 0, and what is known is v. From a known pair w_alpha follows by the rows whose
+    alpha is another now, which are few; v itself would be a sum over all of them.
+    """
 
     z: Matrix
     u: np.ndarray
-    v: np.ndarray
+    known: np.ndarray
+    at: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if hasattr(self.z, "tocsr"):  # SciPy's
             object.__setattr__(self, "z", SparseRows.of(self.z))
         n, d = self.z.shape
-        if self.u.shape != (n,) or self.v.shape != (d,):
+        if self.u.shape != (n,) or self.known.shape != (d,):
             raise ValueError(f"{n} rows of {d} features need a box of {n} and a vector of {d} entries")
         if n and not (np.all(self.u >= 0) and np.all(np.isfinite(self.u))):
             raise ValueError("every u_i must be a finite number of at least 0")
@@ -59,6 +64,11 @@ class ReducedProblem:
         """Stored values a row, on average."""
         return self.nnz / max(1, self.u.size)
 
+    @cached_property
+    def v(self) -> np.ndarray:
+        """The folded vector."""
+        return self.known if self.at is None else self.known + self._sum(-self.at)
+
     def feasible(self, alpha: np.ndarray | None) -> np.ndarray:
         """Return a copy of a start alpha, put into the box; zeros if there is none."""
         if alpha is None:
@@ -67,7 +77,16 @@ class ReducedProblem:
 
     def combine(self, alpha: np.ndarray) -> np.ndarray:
         """Return w_alpha = v + sum alpha_i z_i."""
-        return self.v + (self.z.combined(alpha) if self.is_sparse else self.z.T @ alpha)
+        return self.known + self._sum(self.moved(alpha))
+
+    def moved(self, alpha: np.ndarray) -> np.ndarray:
+        """Return how far alpha is from where w_alpha is known."""
+        return alpha if self.at is None else alpha - self.at
+
+    def _sum(self, alpha: np.ndarray) -> np.ndarray:
+        """Return sum alpha_i z_i."""
+        found: np.ndarray = self.z.combined(alpha) if self.is_sparse else self.z.T @ alpha
+        return found
 
     def gap(self, w: np.ndarray, alpha: np.ndarray) -> float:
         """Return P(w) - D(alpha) for any w and any feasible alpha."""

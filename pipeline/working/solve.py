@@ -1,6 +1,7 @@
 """Solve over rows in memory, all others folded into one vector: what runs where the rows are held.
 
-v = w_alpha - sum_W alpha_i z_i,    then the reduced problem over the rows W from their present alpha.
+v = w_alpha - sum_W alpha_i z_i is known by w_alpha and the alphas that it is at; from these the reduced problem over
+the rows W is solved.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class Task:
 class SolvedRows:
     """alpha of the rows held, the new w_alpha, w where that is another vector, and a block's gap before.
 
-    ``moved`` is what rounding of w_alpha is measured by: sum alpha_i |z_i| as it was, and twice as it is, since
-    |v| <= |w_alpha| + sum alpha_i |z_i|.
+    ``moved`` is what rounding of w_alpha is measured by: sum alpha_i |z_i| as it was, and twice as it is, which is no
+    less than a sum from v, |v| <= |w_alpha| + sum alpha_i |z_i|, or one of what alpha moved by, takes.
     """
 
     alpha: np.ndarray
@@ -76,12 +77,10 @@ def solve_held(held: HeldRows, task: Task) -> SolvedRows:
 
 
 def _problem(held: HeldRows, task: Task) -> ReducedProblem:
-    v = task.w_alpha.copy()
-    held.add_to(v, -task.start)
     z = held.matrix()
     n, d = z.shape
     dense = n * d > 0 and z.nnz > DENSE_ABOVE * n * d and 8 * n * d <= task.method.budget.newton
-    return ReducedProblem(z.toarray() if dense else z, task.u, v)
+    return ReducedProblem(z.toarray() if dense else z, task.u, task.w_alpha, task.start)
 
 
 def _begin(held: HeldRows, task: Task) -> np.ndarray:

@@ -48,7 +48,7 @@ def test_inner_products_are_what_they_were(seed: int, n: int, d: int, a_row: int
         small @ small.T, plain @ plain.T, rtol=0, atol=1e-12 * (1 + np.outer(sizes, sizes)).max()
     )
     reach = 1e-12 * (1 + sizes * np.linalg.norm(problem.v)).max()
-    np.testing.assert_allclose(small @ found.narrow.v, plain @ problem.v, rtol=0, atol=reach)
+    np.testing.assert_allclose(small @ found.narrow.known, plain @ problem.known, rtol=0, atol=reach)
     assert found.narrow.nnz <= problem.nnz
     assert found.narrow.z.shape[1] <= np.count_nonzero((plain != 0).sum(axis=0) > 1) + 2 * n
 
@@ -85,7 +85,7 @@ def test_a_single_entry_keeps_its_value_and_zeros_vanish(monkeypatch: pytest.Mon
     found = forced(ReducedProblem(z, np.ones(3), np.array([7.0, 1.0, 2.0, 3.0])), monkeypatch)
     assert found is not None
     np.testing.assert_array_equal(found.narrow.z.toarray(), [[1, 3, 0], [2, 0, 5], [4, 0, 0]])
-    np.testing.assert_array_equal(found.narrow.v, [7, -1, 2])
+    np.testing.assert_array_equal(found.narrow.known, [7, -1, 2])
 
 
 @pytest.mark.parametrize("value", [1e-160, 1e39, 1e160])

@@ -326,3 +326,20 @@ class TestLiblinear:
         check(problem, found, 1e-4)
         assert found.converged
         assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("solver", ["auto", "dcd", "newton"])
+def test_a_pair_says_as_much_as_the_folded_vector(solver, sparse):
+    problem = make_problem(8, 200, 15, "plain", 1.0)
+    rng = np.random.default_rng(2)
+    z, u, v = problem.z, 40 * problem.c_min * problem.costs, 0.1 * rng.standard_normal(15)
+    at, target = rng.uniform(0, 1, 200) * u, 1e-7 * float(u.sum())
+    rows = sp.csr_array(z) if sparse else np.asarray(z)
+    plain, pair = ReducedProblem(rows, u, v), ReducedProblem(rows, u, v + at @ z, at)
+    np.testing.assert_allclose(pair.v, v, atol=1e-10)
+    np.testing.assert_allclose(pair.combine(u), plain.combine(u), atol=1e-10)
+    for start in (None, at, 0.5 * u):
+        found = solver_named(solver).run(pair, start, target)
+        check(plain, found, target)
+        assert found.converged
