@@ -1,6 +1,6 @@
 """Solvers of the reduced problem: one file a solver, each with an object that keeps ``contract.Solver``.
 
-    auto       dcd, watched, and newton where that promises to be faster
+    auto       dcd, watched, and newton where that promises to be faster; in fewer columns where that pays (narrow)
     dcd        dual coordinate descent: sparse rows with many features
     newton     semismooth Newton: few features, or a small gap
     liblinear  LIBLINEAR, finished by auto where it stops early
