@@ -7,19 +7,24 @@ import importlib
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from types import ModuleType
 
 import numba
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pipeline import compiling, machine_code
+from pipeline import compiling, linking, machine_code
 from pipeline.data.shards import digest
 from pipeline.data.shards.rows import Rows
+from pipeline.errors import MissingError, SpecError
 from pipeline.events import Note, announce, listening
-from pipeline.jit import kernel
+from pipeline.jit import kernel, types_in_writing
 from pipeline.kernel_stamp import Compilable, stamp_of
 from pipeline.maths import csr
 from tests.forked import Server
@@ -148,6 +153,114 @@ def test_damaged_machine_code_is_compiled_again(ran, tmp_path, damage):
     kept.write_bytes(DAMAGE[damage](kept.read_bytes()))
     assert ran() == (2, 3)
     assert ran() == (2, 0)
+
+
+@given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), cut=st.booleans())
+def test_no_damage_is_linked(kept_code, at, bit, cut):
+    kept, content = kept_code
+    place = int(at * len(content))
+    changed = content[:place] if cut else content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :]
+    (kept.folder / kept.name).write_bytes(changed)
+    assert kept.load() is None
+    (kept.folder / kept.name).write_bytes(content)
+    assert kept.load()(np.arange(3.0)) == 3.0
+
+
+@pytest.fixture(scope="module")
+def kept_code(tmp_path_factory):
+    """Machine code on disk, and what the file has."""
+
+    @kernel
+    def total(numbers):
+        return numbers.sum()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
+        kept = machine_code.CodeFile(total.function, stamp_of(total), types_in_writing((np.arange(3.0),)))
+        assert total(np.arange(3.0)) == 3.0
+        yield kept, (kept.folder / kept.name).read_bytes()
+
+
+MOVED = {
+    "a release that was not tested": "linking.TESTED = ((0, 1), (0, 2))",
+    "no version": "linking.numba_version = lambda: ''",
+    "an extension module": "linking._PREFIXES = {'core.elsewhere': 'NRT_'}",
+    "a dictionary": "linking._runtime = lambda: {'_helperlib': object()}",
+    "a function": "linking._runtime = dict",
+}
+
+
+@pytest.mark.parametrize("moved", MOVED)
+def test_where_code_cannot_be_linked_numba_keeps_it(ran, moved):
+    program = f"from pipeline import linking\n{MOVED[moved]}\n{KERNEL}"
+    assert ran(program=program) == (2, 2)  # two helpers, and a kernel that Numba knows otherwise
+    assert ran(program=program) == (2, 0)
+    if moved == "no version":
+        assert ran(program=program, term=2) == (3, 2)
+        assert ran(program=program, term=2) == (3, 0)
+
+
+ONLY_WHERE_NUMBA_IS = """
+import ctypes
+import sys
+import pipeline.jit
+from pipeline import compiling
+from pipeline.jit import kernel
+
+if "known" in sys.argv:
+    import llvmlite.binding as llvm
+    llvm.add_symbol("only_here", ctypes.cast(ctypes.CDLL("libm.so.6").cos, ctypes.c_void_p).value)
+    from numba import types
+    only_here = types.ExternalFunction("only_here", types.float64(types.float64))
+else:
+    only_here = None
+    compiling.compiled = lambda kernel, arguments, kept, linkable: lambda x: f"by Numba: {not linkable}"
+
+pipeline.jit.stamp_of = lambda kernel: "same"
+
+@kernel
+def run(x):
+    return only_here(x)
+
+print(run(0.0))
+"""
+
+
+def test_code_that_needs_what_only_numba_brings_is_left_to_it(tmp_path):
+    """As that with Intel's vector functions does: LLVM would end the process."""
+    (tmp_path / "program.py").write_text(ONLY_WHERE_NUMBA_IS)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    for arguments, said in ((["known"], "1.0"), ([], "by Numba: True")):
+        command = [sys.executable, "program.py", *arguments]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout.split("\n")[0] == said
+
+
+def test_code_is_linked_with_the_numba_that_is_installed():
+    """If not: see what became of the private parts in ``linking``, and say there that it was tested."""
+    assert linking.linker() is not None
+
+
+def test_no_compiler_is_one_line(fresh, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(numba.config, "DISABLE_JIT", 1)
+        with pytest.raises(SpecError, match=r"NUMBA_DISABLE_JIT is set.*unset it"):
+            some_kernel()(1, 2)
+    monkeypatch.setitem(sys.modules, "pipeline.compiling", None)
+    with pytest.raises(MissingError, match="pip install --upgrade numba"):
+        some_kernel()(1, 2)
+
+
+def test_threads_that_call_a_kernel_for_the_first_time_at_once():
+    add, together = some_kernel(), Barrier(8)
+
+    def called(number):
+        together.wait()
+        return add(number, 1)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(called, range(8))) == list(range(1, 9))
+    assert len(add._entries) == 1
 
 
 MANY = """
