@@ -102,9 +102,10 @@ def ran(tmp_path, compiler):
     """Run a kernel of these sources in a process of its own: its result, and how many functions had to be compiled."""
 
     def run(term=1, factor=1, above="", program=KERNEL):
-        (tmp_path / "helper.py").write_text(HELPER.format(term=term, above=above))
-        (tmp_path / "numbers_apart.py").write_text(f"FACTOR = {factor}\n")
-        (tmp_path / "program.py").write_text(program)
+        helper, numbers = HELPER.format(term=term, above=above), f"FACTOR = {factor}\n"
+        for name, text in (("helper.py", helper), ("numbers_apart.py", numbers), ("program.py", program)):
+            if not (tmp_path / name).exists() or (tmp_path / name).read_text() != text:  # Numba looks at its date
+                (tmp_path / name).write_text(text)
         compiler.start(import_program, str(tmp_path))
         left, said = compiler.left(), (tmp_path / "said").read_text()
         assert left == 0, said
