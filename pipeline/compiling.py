@@ -8,6 +8,8 @@ Where machine code cannot be linked without Numba (``linking``), Numba's own cac
 
 from __future__ import annotations
 
+import pickle
+import shutil
 import time
 from collections.abc import Callable
 from functools import cache
@@ -62,13 +64,27 @@ def compiled(kernel: Compilable, arguments: tuple[Any, ...], kept: CodeFile, lin
     if not _Silence.over and _Silence.seconds >= SILENT_SECONDS:
         _Silence.over = announce(Note(ALWAYS if kept.folder is None else ONCE))
     begun, types = time.monotonic(), tuple(numba.typeof(x) for x in arguments)
-    found = known_as(kernel) if linkable or kept.folder is None else kept_by_numba(kernel, kept.folder / kept.stamp)
-    entry: Callable[..., Any] = found.compile(types)
+    if linkable or kept.folder is None:
+        found = known_as(kernel)
+        entry: Callable[..., Any] = found.compile(types)
+    else:
+        found, entry = _compiled_by_numba(kernel, types, kept.folder / kept.stamp)
     if linkable:
         kept.save(found.overloads[types])
     if types not in found.stats.cache_hits:
         _Silence.seconds += time.monotonic() - begun
     return entry
+
+
+def _compiled_by_numba(kernel: Compilable, types: tuple[Any, ...], folder: Path) -> tuple[Any, Callable[..., Any]]:
+    """Return what Numba knows a kernel as, and its machine code, out of Numba's cache if that has it."""
+    found = kept_by_numba(kernel, folder)
+    try:
+        return found, found.compile(types)
+    except (OSError, EOFError, pickle.UnpicklingError):  # a full disk, or what was left of it: Numba minds
+        shutil.rmtree(folder, ignore_errors=True)
+        found = known_as(kernel)
+        return found, found.compile(types)
 
 
 @cache

@@ -201,6 +201,17 @@ def test_where_code_cannot_be_linked_numba_keeps_it(ran, moved):
         assert ran(program=program, term=2) == (3, 0)
 
 
+@pytest.mark.parametrize("what", ["*.nbi", "*.nbc"])
+def test_what_numba_keeps_may_be_damaged(ran, tmp_path, what):
+    program = f"from pipeline import linking\n{MOVED['no version']}\n{KERNEL}"
+    assert ran(program=program) == (2, 2)
+    (kept,) = (tmp_path / "cache").rglob(what)
+    kept.write_bytes(kept.read_bytes()[:-100])
+    assert ran(program=program) == (2, 3)
+    assert ran(program=program) == (2, 2)
+    assert ran(program=program) == (2, 0)
+
+
 ONLY_WHERE_NUMBA_IS = """
 import ctypes
 import sys
