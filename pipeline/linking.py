@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import builtins
 import ctypes
+import importlib
 import pickle
 import re
 import sys
@@ -132,19 +133,21 @@ def _class_named(address: int, data: bytes, digest: bytes) -> Any:
 def _know_arrays(unpickle: int) -> None:
     """Have the C function that code asks for classes ask ``_class_named``.
 
-    When first called it imports a module of Numba's for that, and keeps what it finds there: so for that one call there
-    are other modules of these names.
+    When first called it imports a module of Numba's for that, by the ``__import__`` that its caller knows, and keeps
+    what it finds there: so for that one call there is another of this name. Other threads may import Numba meanwhile.
     """
     if "numba" in sys.modules:
+        importlib.import_module("numba")  # until it is there: importing parts of it meanwhile would be a deadlock
         return
+    module = ModuleType(name := "numba.core.serialize")
+    vars(module)["_numba_unpickle"] = _class_named
     asked = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p)(unpickle)
-    data, names = pickle.dumps(np.ndarray, 2), ("numba", "numba.core.serialize")
-    sys.modules |= {name: ModuleType(name) for name in names}
-    vars(sys.modules[names[1]])["_numba_unpickle"] = _class_named
+    known = {"__import__": lambda *_: sys.modules.setdefault(name, module)}
+    data = pickle.dumps(np.ndarray, 2)
     try:
-        asked(data, len(data), bytes(20))
+        eval("asked(*given)", {"__builtins__": known, "asked": asked, "given": (data, len(data), bytes(20))})  # noqa: S307
     finally:
-        for name in names:
+        if sys.modules.get(name) is module:
             del sys.modules[name]
 
 

@@ -345,6 +345,41 @@ def test_a_kernel_from_the_cache_raises_what_it_should_and_numba_can_be_used_bes
         assert ast.literal_eval(done.stdout) == (3, compiles, "too many", 2, 4)
 
 
+IMPORTING = """
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from pipeline.jit import kernel
+
+@kernel
+def made(size):
+    return np.zeros(size)
+
+def imported(seconds):
+    time.sleep(seconds)
+    import numba
+    return numba.njit(lambda size: np.ones(size))(2).size
+
+def called(seconds):
+    time.sleep(seconds)
+    return made(3).size
+
+with ThreadPoolExecutor(2) as pool:
+    done = [pool.submit(imported, float(sys.argv[1])), pool.submit(called, float(sys.argv[2]))]
+print([each.result() for each in done])
+"""
+
+
+def test_numba_may_be_imported_while_a_kernel_is_linked(tmp_path):
+    (tmp_path / "program.py").write_text(IMPORTING)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    for pauses in (("0", "0"), ("0", "0"), ("0", "0.1"), ("0.1", "0")):
+        command = [sys.executable, "program.py", *pauses]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout == "[2, 3]\n"
+
+
 @pytest.mark.parametrize("value", [2, 2.0, np.float32(2), (2, 1), np.array([2])])
 def test_the_stamp_tells_numbers_apart(value):
     def made(number):
