@@ -2,13 +2,18 @@
 
 Many kernels to compile are half a minute of silence on a first use. Whoever listens to the process (``events``) hears
 of it once, as soon as a second has gone by; worker processes have no listener, and stay silent.
+
+Where machine code cannot be linked without Numba (``linking``), Numba's own cache keeps it, and processes import Numba.
 """
 
 from __future__ import annotations
 
+import pickle
+import shutil
 import time
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -16,6 +21,7 @@ from numba.core.registry import cpu_target
 from numba.core.typing.typeof import typeof_impl
 from numba.extending import intrinsic
 
+from pipeline.errors import SpecError
 from pipeline.events import Note, announce
 from pipeline.kernel_stamp import Compilable, Intrinsic
 from pipeline.machine_code import CodeFile
@@ -51,12 +57,46 @@ def _type_of(source: Compilable, context: Any) -> Any:
     return cpu_target.typing_context.resolve_value_type(known_as(source))
 
 
-def compiled(kernel: Compilable, arguments: tuple[Any, ...], kept: CodeFile) -> Callable[..., Any]:
+def compiled(kernel: Compilable, arguments: tuple[Any, ...], kept: CodeFile, linkable: bool) -> Callable[..., Any]:
     """Compile a kernel for arguments of these types, and keep that on disk."""
+    if numba.config.DISABLE_JIT:
+        raise SpecError("NUMBA_DISABLE_JIT is set, and without compiled loops nothing would end; unset it")
     if not _Silence.over and _Silence.seconds >= SILENT_SECONDS:
         _Silence.over = announce(Note(ALWAYS if kept.folder is None else ONCE))
-    begun, types, found = time.monotonic(), tuple(numba.typeof(x) for x in arguments), known_as(kernel)
-    entry: Callable[..., Any] = found.compile(types)
-    kept.save(found.overloads[types])
-    _Silence.seconds += time.monotonic() - begun
+    begun, types = time.monotonic(), tuple(numba.typeof(x) for x in arguments)
+    if linkable or kept.folder is None:
+        found = known_as(kernel)
+        entry: Callable[..., Any] = found.compile(types)
+    else:
+        found, entry = _compiled_by_numba(kernel, types, kept.folder / kept.stamp)
+    if linkable:
+        kept.save(found.overloads[types])
+    if types not in found.stats.cache_hits:
+        _Silence.seconds += time.monotonic() - begun
     return entry
+
+
+def _compiled_by_numba(kernel: Compilable, types: tuple[Any, ...], folder: Path) -> tuple[Any, Callable[..., Any]]:
+    """Return what Numba knows a kernel as, and its machine code, out of Numba's cache if that has it."""
+    found = kept_by_numba(kernel, folder)
+    try:
+        return found, found.compile(types)
+    except (OSError, EOFError, pickle.UnpicklingError):  # a full disk, or what was left of it: Numba minds
+        shutil.rmtree(folder, ignore_errors=True)
+        found = known_as(kernel)
+        return found, found.compile(types)
+
+
+@cache
+def kept_by_numba(source: Compilable, folder: Path) -> Any:
+    """Return what Numba knows a kernel as, and keeps in a folder: one for all that it is made of, since Numba would not
+    notice a helper of another file that changed.
+    """
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder)
+    try:
+        return numba.njit(source.function, cache=True, **_OPTIONS, **source.options)
+    except RuntimeError:  # "cannot cache function": its source is in no file
+        return known_as(source)
+    finally:
+        numba.config.CACHE_DIR = before

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from pipeline.errors import MissingError
 from pipeline.kernel_stamp import Compilable, Intrinsic, stamp_of
 
 # What Numba tells arrays apart by, besides their type: C order or else Fortran's, aligned, writable (NumPy's numbers).
@@ -39,14 +40,20 @@ class Kernel(Compilable):
 
     def _found(self, kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """Return machine code from the disk, or compiled now."""
-        from pipeline.machine_code import CodeFile  # noqa: PLC0415 - LLVM: 0.1 s
+        from pipeline.linking import UnlinkableError  # noqa: PLC0415 - LLVM: 0.1 s
+        from pipeline.machine_code import CodeFile  # noqa: PLC0415
 
         kept = CodeFile(self.function, stamp_of(self), types_in_writing(arguments))
-        entry = kept.load()
+        try:
+            entry, linkable = kept.load(), True
+        except UnlinkableError:
+            entry, linkable = None, False
         if entry is None:
-            from pipeline.compiling import compiled  # noqa: PLC0415 - Numba: 0.3 s
-
-            entry = compiled(self, arguments, kept)
+            try:
+                from pipeline.compiling import compiled  # noqa: PLC0415 - Numba: 0.3 s
+            except ImportError as error:
+                raise MissingError(f"{error}: loops are compiled by Numba; pip install --upgrade numba") from error
+            entry = compiled(self, arguments, kept, linkable)
         self._entries[kinds] = entry
         return entry
 

@@ -7,19 +7,24 @@ import importlib
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from types import ModuleType
 
 import numba
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pipeline import compiling, machine_code
+from pipeline import compiling, linking, machine_code
 from pipeline.data.shards import digest
 from pipeline.data.shards.rows import Rows
+from pipeline.errors import MissingError, SpecError
 from pipeline.events import Note, announce, listening
-from pipeline.jit import kernel
+from pipeline.jit import kernel, types_in_writing
 from pipeline.kernel_stamp import Compilable, stamp_of
 from pipeline.maths import csr
 from tests.forked import Server
@@ -97,9 +102,10 @@ def ran(tmp_path, compiler):
     """Run a kernel of these sources in a process of its own: its result, and how many functions had to be compiled."""
 
     def run(term=1, factor=1, above="", program=KERNEL):
-        (tmp_path / "helper.py").write_text(HELPER.format(term=term, above=above))
-        (tmp_path / "numbers_apart.py").write_text(f"FACTOR = {factor}\n")
-        (tmp_path / "program.py").write_text(program)
+        helper, numbers = HELPER.format(term=term, above=above), f"FACTOR = {factor}\n"
+        for name, text in (("helper.py", helper), ("numbers_apart.py", numbers), ("program.py", program)):
+            if not (tmp_path / name).exists() or (tmp_path / name).read_text() != text:  # Numba looks at its date
+                (tmp_path / name).write_text(text)
         compiler.start(import_program, str(tmp_path))
         left, said = compiler.left(), (tmp_path / "said").read_text()
         assert left == 0, said
@@ -148,6 +154,125 @@ def test_damaged_machine_code_is_compiled_again(ran, tmp_path, damage):
     kept.write_bytes(DAMAGE[damage](kept.read_bytes()))
     assert ran() == (2, 3)
     assert ran() == (2, 0)
+
+
+@given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), cut=st.booleans())
+def test_no_damage_is_linked(kept_code, at, bit, cut):
+    kept, content = kept_code
+    place = int(at * len(content))
+    changed = content[:place] if cut else content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :]
+    (kept.folder / kept.name).write_bytes(changed)
+    assert kept.load() is None
+    (kept.folder / kept.name).write_bytes(content)
+    assert kept.load()(np.arange(3.0)) == 3.0
+
+
+@pytest.fixture(scope="module")
+def kept_code(tmp_path_factory):
+    """Machine code on disk, and what the file has."""
+
+    @kernel
+    def total(numbers):
+        return numbers.sum()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
+        kept = machine_code.CodeFile(total.function, stamp_of(total), types_in_writing((np.arange(3.0),)))
+        assert total(np.arange(3.0)) == 3.0
+        yield kept, (kept.folder / kept.name).read_bytes()
+
+
+MOVED = {
+    "a release that was not tested": "linking.TESTED = ((0, 1), (0, 2))",
+    "no version": "linking.numba_version = lambda: ''",
+    "an extension module": "linking._PREFIXES = {'core.elsewhere': 'NRT_'}",
+    "a dictionary": "linking._runtime = lambda: {'_helperlib': object()}",
+    "a function": "linking._runtime = dict",
+}
+
+
+@pytest.mark.parametrize("moved", MOVED)
+def test_where_code_cannot_be_linked_numba_keeps_it(ran, moved):
+    program = f"from pipeline import linking\n{MOVED[moved]}\n{KERNEL}"
+    assert ran(program=program) == (2, 2)  # two helpers, and a kernel that Numba knows otherwise
+    assert ran(program=program) == (2, 0)
+    if moved == "no version":
+        assert ran(program=program, term=2) == (3, 2)
+        assert ran(program=program, term=2) == (3, 0)
+
+
+@pytest.mark.parametrize("what", ["*.nbi", "*.nbc"])
+def test_what_numba_keeps_may_be_damaged(ran, tmp_path, what):
+    program = f"from pipeline import linking\n{MOVED['no version']}\n{KERNEL}"
+    assert ran(program=program) == (2, 2)
+    (kept,) = (tmp_path / "cache").rglob(what)
+    kept.write_bytes(kept.read_bytes()[:-100])
+    assert ran(program=program) == (2, 3)
+    assert ran(program=program) == (2, 2)
+    assert ran(program=program) == (2, 0)
+
+
+ONLY_WHERE_NUMBA_IS = """
+import ctypes
+import sys
+import pipeline.jit
+from pipeline import compiling
+from pipeline.jit import kernel
+
+if "known" in sys.argv:
+    import llvmlite.binding as llvm
+    llvm.add_symbol("only_here", ctypes.cast(ctypes.CDLL("libm.so.6").cos, ctypes.c_void_p).value)
+    from numba import types
+    only_here = types.ExternalFunction("only_here", types.float64(types.float64))
+else:
+    only_here = None
+    compiling.compiled = lambda kernel, arguments, kept, linkable: lambda x: f"by Numba: {not linkable}"
+
+pipeline.jit.stamp_of = lambda kernel: "same"
+
+@kernel
+def run(x):
+    return only_here(x)
+
+print(run(0.0))
+"""
+
+
+def test_code_that_needs_what_only_numba_brings_is_left_to_it(tmp_path):
+    """As that with Intel's vector functions does: LLVM would end the process."""
+    (tmp_path / "program.py").write_text(ONLY_WHERE_NUMBA_IS)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    for arguments, said in ((["known"], "1.0"), ([], "by Numba: True")):
+        command = [sys.executable, "program.py", *arguments]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout.split("\n")[0] == said
+
+
+def test_code_is_linked_with_the_numba_that_is_installed():
+    """If not: see what became of the private parts in ``linking``, and say there that it was tested."""
+    assert linking.linker() is not None
+
+
+def test_no_compiler_is_one_line(fresh, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(numba.config, "DISABLE_JIT", 1)
+        with pytest.raises(SpecError, match=r"NUMBA_DISABLE_JIT is set.*unset it"):
+            some_kernel()(1, 2)
+    monkeypatch.setitem(sys.modules, "pipeline.compiling", None)
+    with pytest.raises(MissingError, match="pip install --upgrade numba"):
+        some_kernel()(1, 2)
+
+
+def test_threads_that_call_a_kernel_for_the_first_time_at_once():
+    add, together = some_kernel(), Barrier(8)
+
+    def called(number):
+        together.wait()
+        return add(number, 1)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(called, range(8))) == list(range(1, 9))
+    assert len(add._entries) == 1
 
 
 MANY = """
@@ -218,6 +343,41 @@ def test_a_kernel_from_the_cache_raises_what_it_should_and_numba_can_be_used_bes
         command = [sys.executable, "-c", "import program"]
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert ast.literal_eval(done.stdout) == (3, compiles, "too many", 2, 4)
+
+
+IMPORTING = """
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from pipeline.jit import kernel
+
+@kernel
+def made(size):
+    return np.zeros(size)
+
+def imported(seconds):
+    time.sleep(seconds)
+    import numba
+    return numba.njit(lambda size: np.ones(size))(2).size
+
+def called(seconds):
+    time.sleep(seconds)
+    return made(3).size
+
+with ThreadPoolExecutor(2) as pool:
+    done = [pool.submit(imported, float(sys.argv[1])), pool.submit(called, float(sys.argv[2]))]
+print([each.result() for each in done])
+"""
+
+
+def test_numba_may_be_imported_while_a_kernel_is_linked(tmp_path):
+    (tmp_path / "program.py").write_text(IMPORTING)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    for pauses in (("0", "0"), ("0", "0"), ("0", "0.1"), ("0.1", "0")):
+        command = [sys.executable, "program.py", *pauses]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout == "[2, 3]\n"
 
 
 @pytest.mark.parametrize("value", [2, 2.0, np.float32(2), (2, 1), np.array([2])])

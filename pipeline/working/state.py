@@ -317,6 +317,8 @@ def settle_weights(rows: RowState, spec: PathSpec, path: str) -> None:
     parts = rows.each(_class_counts, rows.labels, rows.costs)
     counts = {y: sum(part[k] for part in parts) for k, y in enumerate((-1, 1))}
     rows.trained = counts[-1] + counts[1]
+    if not rows.trained:
+        raise DataError("no row is left to train on; leave out fewer of them", path=path)
     if not (counts[-1] and counts[1]):
         raise DataError(f"all {rows.trained:,} rows to train on have the same label; an SVM needs both", path=path)
     if spec.class_weight is None:

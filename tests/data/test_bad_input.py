@@ -560,3 +560,10 @@ def test_a_failed_append_changes_nothing(tmp_path, ingest):
     assert code == 1
     assert "c.svm: label 3 is new: this data set has -1, 1; " in err
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_a_shells_variable_that_is_not_set_is_not_the_folder_one_is_in(ingest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"label": [1, -1], "x": [1.0, 2.0]}), "rows.parquet")
+    assert ingest("") == (1, "", "svmsieve: the name of the data is empty; name a file or a folder (this one is .)\n")
+    assert ingest(".", "--label-column", "label")[0] == 0

@@ -98,8 +98,10 @@ class TestHoldout:
     def test_nothing_left_of_a_class(self, tmp_path):
         world = World(np.ones((3, 1)), np.array([1.0, 1.0, -1.0]), np.ones(3))
         data = write_shards(tmp_path / "data", world)
-        with pytest.raises(DataError, match=r"same label; an SVM needs both"):
+        with pytest.raises(DataError, match=r"no row is left to train on; leave out fewer of them"):
             pipeline.fit_path(data, grid=[1.0], holdout=0.999, scheduler="inline")
+        with pytest.raises(DataError, match=r"all \d row.* to train on have the same label; an SVM needs both"):
+            pipeline.fit_path(data, grid=[1.0], holdout=0.5, scheduler="inline")
 
 
 class TestFolds:

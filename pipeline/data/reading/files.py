@@ -83,6 +83,8 @@ def size_of(path: str) -> int:
 
 def status_of(path: str) -> os.stat_result | None:
     """Return what the system knows of a local path, None if nothing is there; what may not be seen is an error."""
+    if not path:  # of a shell's variable that is not set: Path takes it for the folder one is in
+        raise DataError("the name of the data is empty; name a file or a folder (this one is .)")
     try:
         return Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):
