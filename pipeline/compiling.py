@@ -1,13 +1,17 @@
 """Kernels compiled by Numba, which is imported here and nowhere else: by a process that has something to compile.
 
 Many kernels to compile are half a minute of silence on a first use. Whoever listens to the process (``events``) hears
-of it once, as soon as a second has gone by; worker processes have no listener, and stay silent.
+of it once, as soon as a second has gone by; worker processes have no listener, and stay silent. Processes that begin
+together need the same kernels: one of them compiles each, the others wait for it.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -23,6 +27,7 @@ from pipeline.machine_code import CodeFile
 SILENT_SECONDS = 1.0  # of compiling before it is worth a line: one new kernel takes 0.1 to 1 s, all of a path 10 to 30
 ONCE = "compiling (first use of this version on this machine, once; about half a minute)"
 ALWAYS = "compiling (about half a minute, and again the next time: no cache can be written; set NUMBA_CACHE_DIR)"
+SECONDS_FOR_OTHERS = 20.0  # to compile a kernel, which takes 3 at most: they may have been stopped
 # Nobody calls kernels from C: the entries for that would be a twentieth of the time that compiling takes.
 _OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
 
@@ -55,8 +60,35 @@ def compiled(kernel: Compilable, arguments: tuple[Any, ...], kept: CodeFile) -> 
     """Compile a kernel for arguments of these types, and keep that on disk."""
     if not _Silence.over and _Silence.seconds >= SILENT_SECONDS:
         _Silence.over = announce(Note(ALWAYS if kept.folder is None else ONCE))
-    begun, types, found = time.monotonic(), tuple(numba.typeof(x) for x in arguments), known_as(kernel)
-    entry: Callable[..., Any] = found.compile(types)
-    kept.save(found.overloads[types])
+    begun = time.monotonic()
+    with _alone(kept):
+        entry = kept.load()  # another process may just have compiled it
+        if entry is None:
+            types, found = tuple(numba.typeof(x) for x in arguments), known_as(kernel)
+            entry = found.compile(types)
+            kept.save(found.overloads[types])
     _Silence.seconds += time.monotonic() - begun
+    assert entry is not None
     return entry
+
+
+@contextmanager
+def _alone(kept: CodeFile) -> Iterator[None]:
+    """Be the only process that compiles a kernel, if others can be seen and end; a lock goes with its process."""
+    with ExitStack() as stack:
+        if kept.folder is not None:
+            byte = int(hashlib.sha256(kept.name.encode()).hexdigest()[:7], 16)
+            with suppress(OSError):
+                stream = stack.enter_context((kept.folder / ".compiling").open("ab"))
+                _wait_for(stream.fileno(), byte)
+        yield
+
+
+def _wait_for(file: int, byte: int) -> None:
+    """Lock a byte of a file, which stands for a kernel."""
+    end = time.monotonic() + SECONDS_FOR_OTHERS
+    while time.monotonic() < end:
+        with suppress(BlockingIOError, PermissionError):
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+            return
+        time.sleep(0.01)
