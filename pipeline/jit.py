@@ -40,14 +40,10 @@ class Kernel(Compilable):
 
     def _found(self, kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """Return machine code from the disk, or compiled now."""
-        from pipeline.linking import UnlinkableError  # noqa: PLC0415 - LLVM: 0.1 s
-        from pipeline.machine_code import CodeFile  # noqa: PLC0415
+        from pipeline.machine_code import CodeFile  # noqa: PLC0415 - LLVM: 0.1 s
 
         kept = CodeFile(self.function, stamp_of(self), types_in_writing(arguments))
-        try:
-            entry, linkable = kept.load(), True
-        except UnlinkableError:
-            entry, linkable = None, False
+        entry, linkable = kept.linked()
         if entry is None:
             try:
                 from pipeline.compiling import compiled  # noqa: PLC0415 - Numba: 0.3 s

@@ -24,7 +24,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from pipeline.linking import link, linker, needs, numba_version
+from pipeline.linking import UnlinkableError, link, linker, needs, numba_version
 
 VERSION = 2  # of the files
 
@@ -42,6 +42,13 @@ class CodeFile:
     def folder(self) -> Path | None:
         """The first folder that can be written to; None if none can."""
         return next((folder for folder in folders() if _writable(folder)), None)
+
+    def linked(self) -> tuple[Callable[..., Any] | None, bool]:
+        """Return the kernel if a folder has it, and whether it can be linked without Numba."""
+        try:
+            return self.load(), True
+        except UnlinkableError:
+            return None, False
 
     def load(self) -> Callable[..., Any] | None:
         """Return the kernel, ready to be called; None if no folder has it as it is now.

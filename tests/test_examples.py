@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clusters import AT_REST
 from tests.test_readme import environment
 
 EXAMPLES = Path(__file__).with_name("examples")
@@ -28,6 +29,10 @@ def test_all_examples_are_run():
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == set(PROMISED)
 
 
+# Workers of a cluster on this machine: forked from a process that has Dask, as spawned ones import it, and at rest
+DASK = {"DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver"} | AT_REST
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROMISED)
 def test_an_example(tmp_path, name):
@@ -37,7 +42,7 @@ def test_an_example(tmp_path, name):
         done = subprocess.run(
             [*shell, str(EXAMPLES / name)],
             cwd=tmp_path,
-            env={**where, "PATH": path},
+            env={**where, **DASK, "PATH": path},
             capture_output=True,
             text=True,
             check=False,

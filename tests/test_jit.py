@@ -7,6 +7,7 @@ import importlib
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -137,6 +138,43 @@ def test_a_kernel_from_the_cache_can_be_called_by_one_that_is_compiled_now(ran):
     assert ran(factor=5, program=CALLING) == (2, 0, 10, 0)
 
 
+def test_what_another_process_compiles_is_waited_for(ran, tmp_path, compiler):
+    assert ran() == (2, 3)
+    (kept,) = (tmp_path / "cache").glob("*.kernel")
+    content = kept.read_bytes()
+    kept.unlink()
+    with compiling._alone(CodeFileAt(kept)):
+        compiler.start(import_program, str(tmp_path))
+        assert not compiler.ended(0.3)
+        kept.write_bytes(content)
+    assert compiler.left() == 0
+    assert (tmp_path / "said").read_text().split() == ["2", "0"]
+
+
+def test_a_process_that_does_not_end_is_not_waited_for(ran, tmp_path, compiler):
+    assert ran(term=1) == (2, 3)
+    (kept,) = (tmp_path / "cache").glob("*.kernel")
+    begun = time.monotonic()
+    with compiling._alone(CodeFileAt(kept)):
+        compiler.start(hold_as_well, str(kept))
+        assert compiler.left() == 0
+    assert time.monotonic() - begun > 0.2
+
+
+class CodeFileAt:
+    """As much of a ``CodeFile`` as its lock needs."""
+
+    def __init__(self, kept):
+        self.folder, self.name = Path(kept).parent, Path(kept).name
+
+
+def hold_as_well(kept):
+    """Compile a kernel that another process compiles, and is not done with."""
+    compiling.SECONDS_FOR_OTHERS = 0.2
+    with compiling._alone(CodeFileAt(kept)):
+        sys.exit(0)
+
+
 DAMAGE = {
     "cut short": lambda content: content[: len(content) // 2],
     "a bit of the code": lambda content: content[:-100] + bytes([content[-100] ^ 1]) + content[-99:],
@@ -149,7 +187,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_machine_code_is_compiled_again(ran, tmp_path, damage):
     assert ran() == (2, 3)
-    (kept,) = (tmp_path / "cache").iterdir()
+    (kept,) = (tmp_path / "cache").glob("*.kernel")
     assert kept.stat().st_mode & 0o444 == 0o444  # an image is made by one user, and used by another
     kept.write_bytes(DAMAGE[damage](kept.read_bytes()))
     assert ran() == (2, 3)

@@ -317,8 +317,10 @@ def test_the_usual_number_of_steps_goes_with_eps():
 
 def test_of_very_many_steps_some_are_kept():
     left = TimeLeft()
-    found = [left.told(k / 100_000, k / 1000) for k in range(100_000)]
-    assert found[10_000::10_000] == pytest.approx([90, 80, 70, 60, 50, 40, 30, 20, 10], rel=0.05)
+    number = 20 * KEPT
+    found = [left.told(k / number, k / 200) for k in range(number)]
+    tenths = [number * tenth // 10 for tenth in range(1, 10)]
+    assert [found[k] for k in tenths] == pytest.approx([(number - k) / 200 for k in tenths], rel=0.05)
     assert len(left._moments) <= KEPT
 
 

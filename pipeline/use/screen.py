@@ -74,8 +74,11 @@ def screening(
     state = collect(engine, data, spec, _scratch(step) if plan.scratch else None)
     space = make_space(engine, data, state, spec, plan)
     Range(state).check((c, step.c))
-    point = space.certify(float(step.c), space.carried(step, spec))
-    return Screening(c, state, point, point.proof(c, rule))
+    try:
+        point = space.certify(float(step.c), space.carried(step, spec))
+        return Screening(c, state, point, point.proof(c, rule))
+    finally:
+        space.release()
 
 
 def _scratch(step: StepView) -> Path:

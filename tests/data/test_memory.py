@@ -36,8 +36,8 @@ def write_arrays(path, repeats):
 @pytest.mark.parametrize(("write", "suffix"), [(write_text, "svm"), (write_arrays, "npz")])
 def test_peak_memory_does_not_grow_with_the_file(tmp_path, write, suffix):
     small, large = tmp_path / f"small.{suffix}", tmp_path / f"large.{suffix}"
-    write(small, 30)
-    write(large, 150)
+    write(small, 15)
+    write(large, 90)
     command = [sys.executable, "-c", CODE, str(small), str(large), str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     first, then = map(int, done.stdout.split())

@@ -33,7 +33,7 @@ from pipeline.working.with_shards import Column, ShardState, kept_with_shards
 from tests.clusters import Deaths
 from tests.worlds import plain_world, write_shards
 
-SETTINGS = {"epsilon": 0.05, "c_max": 0.1, "tol": 1e-3, "memory": 2_000_000_000}
+SETTINGS = {"epsilon": 0.1, "c_max": 0.1, "tol": 1e-3, "memory": 2_000_000_000}
 FEW_SOLVED_FOR = {"grid": (0.01, 0.011), "tol": 1e-3, "memory": 2_000_000_000}
 BLOCKS = {"grid": (1e-4, 1e-3), "tol": 1e-2, "predict": False, "memory": 20_000_000}
 
@@ -258,7 +258,7 @@ def test_the_client_goes_on_after_a_break(data, here, cluster, tmp_path):
         out = tmp_path / first.partition(":")[0]
 
         def stop(event) -> None:
-            if isinstance(event, StepProgress) and event.done and event.step == 6:
+            if isinstance(event, StepProgress) and event.done and event.step == 3:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):

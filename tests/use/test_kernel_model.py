@@ -26,6 +26,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import RunError, SpecError
 from pipeline.events import Note
 from pipeline.maths.kernel import Rbf
+from pipeline.passes import column_memo
 from pipeline.passes.gather import gather
 from pipeline.runs.directory import Run, open_run
 from pipeline.scoring import kernel_scores
@@ -71,6 +72,13 @@ def made(request, tmp_path_factory) -> Made:
 def named(tmp_path_factory) -> Made:
     """By way of CSV: the features have names."""
     return Made(tmp_path_factory.mktemp("named"), labels=("ham", "spam"), bias=0.5)
+
+
+def test_screening_keeps_no_columns(made):
+    before = set(column_memo._kept)
+    for scheduler in ("inline", "threads"):
+        pipeline.screen(made.data, made.run.best, 2.0, scheduler=scheduler)
+    assert set(column_memo._kept) <= before
 
 
 def close(found, expected) -> None:
