@@ -27,10 +27,10 @@ So it is far steadier, geometric means 1.2 (3.1) and 1.2 (3.2), and a little les
 steps get no slower, or are fewer than usual, it is too high for long. splice_scale has 60 steps where 158 are usual,
 and takes half a second. mushrooms with RBF does not quite come after: ``steady`` waits since it rose 5 times.
 
-Since then steps to come are not taken to be shorter than the last ones, for nycflights13 alone, whose steps are 0.1 s at
-C = 0.5 and 46 s at 5,000, and of which 10 s had been shown for the last 90. On a quiet machine the linear runs above rise
-1.0 times but for bcd 2.5, dna_scale 2.2, imdb50k_uni 2.2 and nycflights13 4.0 (with a hold-out 7.5; 2.8 before), and are
-off by 1.1 to 3.4, splice_scale by 6.9 (geometric means 1.3 and 2.1). Those with RBF and what follows were not replayed.
+Since then steps to come are not taken to be shorter than the last ones, for nycflights13 alone, whose steps are 0.1 s
+at C = 0.5 and 46 s at 5,000, and of which 10 s had been shown for the last 90. On a quiet machine the linear runs above
+rise 1.0 times but for bcd 2.5, dna_scale 2.2, imdb50k_uni 2.2 and nycflights13 4.0 (with a hold-out 7.5; 2.8 before),
+and are off by 1.1 to 3.4, splice_scale by 6.9 (geometric means 1.3 and 2.1). RBF and what follows were not replayed.
 
 `tune` counts the steps that are left, goes back to a smaller C in the end, and each of its steps is taken to be as long
 as those before (p = 1). Before it knows how many C there are it takes as many as usual (``path/tune``), a number that
