@@ -192,7 +192,8 @@ class _Maker:
             problem = f"column '{name}' has numbers up to {max(abs(x.low), abs(x.high)):.3g}, too large to average"
             raise DataError(f"{problem}; divide it, or name it in --columns FILE.yaml under drop", path=self.path)
         if x.low < x.high:
-            gap = _short(gap, x.deviation)
+            spread = x.deviation  # infinite where squares are beyond the range
+            gap = _short(gap, spread if math.isfinite(spread) else max(abs(x.low), abs(x.high)))
             if asked.scale == STANDARD:
                 mean, scale = _short(mean, scale), _short(scale)
         self.roles.append(Number(name, mean, scale or 1.0, gap, missing, asked.scale))

@@ -216,6 +216,12 @@ def test_numbers_too_large_to_average_are_an_error():
         learnt({"x": [1.7e308, -1.7e308, 1.7e308]})
 
 
+@pytest.mark.parametrize("scale", ["maxabs", "none"])
+def test_numbers_whose_squares_are_too_large_can_be_scaled_otherwise(scale):
+    (role,) = learnt({"x": [1e200, None, -2e200, 4e200]}, asked("x", Numeric(scale))).roles
+    assert role.gap == pytest.approx(1e200) and role.scale == (4e200 if scale == "maxabs" else 1.0)
+
+
 @pytest.mark.parametrize("cells", [["1,5", "2", "3,25"], ["1,234", "1.234,5"], ["7", "8", "-1,5"]])
 @pytest.mark.parametrize("cuts", [(), (1,)])
 def test_numbers_with_a_comma_are_named(cells, cuts):
