@@ -42,7 +42,7 @@ class UnlinkableError(Exception):
     """Code that only Numba itself can load, or no code at all can be linked without it."""
 
 
-def link(function: FunctionType, code: bytes, head: dict[str, Any]) -> Callable[..., Any]:
+def linked_entry(function: FunctionType, code: bytes, head: dict[str, Any]) -> Callable[..., Any]:
     """Return the entry of an object file for a function, ready to be called; ``head`` has the names in it."""
     engine = linker()
     if missing := [name for name in head["needs"] if llvm.address_of_symbol(name) is None]:

@@ -24,7 +24,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from pipeline.linking import UnlinkableError, link, linker, needs, numba_version
+from pipeline.linking import UnlinkableError, linked_entry, linker, needs, numba_version
 
 VERSION = 2  # of the files
 
@@ -65,7 +65,7 @@ class CodeFile:
                 line, _, code = content.partition(b"\n")
                 head = json.loads(line)
                 if (head["version"], head["stamp"]) == (VERSION, self.stamp):
-                    return link(self.function, code, head)
+                    return linked_entry(self.function, code, head)
         return None
 
     def save(self, result: Any) -> None:
