@@ -105,7 +105,7 @@ if not TYPE_CHECKING:  # or an editor would take any name for one of these
         if name in _HOME:
             return getattr(import_module(_HOME[name]), name)
         if name == "__version__":
-            return import_module("importlib.metadata").version("svmsieve")
+            return import_module("pipeline.installed").version("svmsieve")
         raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

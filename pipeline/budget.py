@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import BudgetError
 
 # Measured (``python -m tests.bench.calibrate``; tests/path/test_memory.py holds a run to the sum of all these):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from pipeline.dataclass import dataclass
 from pipeline.redact import redacted
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError, shown
 from pipeline.maths.rules import RULES
 from pipeline.solve import GRAM_SOLVERS, SOLVERS

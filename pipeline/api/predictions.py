@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from pipeline.collections.kinds import is_dask
 from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.ingest import IngestSpec
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine, engine_for
 from pipeline.errors import SpecError
 from pipeline.events import Listener

@@ -75,7 +75,7 @@ def app() -> None:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; every expected failure is one line on stderr."""
     told.begin()
-    gc.set_threshold(50_000, 20, 20)  # what is imported stays: looking for garbage in it is 5 % of a short command
+    gc.set_threshold(200_000, 20, 20)  # what is imported stays: each search for garbage in it takes 20 ms
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs allow BLAS one thread: others would only wait, spinning
     whole = arguments is None  # process: whoever gives arguments may go on
     told.leave(_run(sys.argv[1:] if arguments is None else arguments), whole)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pipeline.collections.dask_arrays import aligned
@@ -18,6 +17,7 @@ from pipeline.collections.matrices import MatrixReader, expect_two_dimensions
 from pipeline.collections.part import Part
 from pipeline.collections.partitioned import Partitioned
 from pipeline.data.reading.block import Block, Origin
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 NAME = "the Dask bag"

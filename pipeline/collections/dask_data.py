@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.reading.base import ReadOptions
 from pipeline.data.shards.manifest import MANIFEST
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, DatasetError, SpecError
 from pipeline.events import Listener, silent

@@ -7,7 +7,7 @@ Entries that stand twice in a sparse matrix are added up, as SciPy does. Rows of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.block import LARGEST_FEATURES, Block, Origin, ReadRules, make_block, zero_based
 from pipeline.data.reading.labels import RawLabels
 from pipeline.data.reading.layout import BATCH_CELLS, ROW_CELLS
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, SpecError
 
 ROWS_AT_A_TIME, NONZEROS_AT_A_TIME = 1 << 16, 1 << 20  # of a sparse matrix: 16 MB as float64 with their indices

@@ -7,7 +7,6 @@ reader is small, goes to the workers, and turns a part into checked blocks, a fe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +17,7 @@ from pipeline.data.reading.columns import codes_of
 from pipeline.data.reading.labels import RawLabels
 from pipeline.data.reading.layout import is_numeric, is_text
 from pipeline.data.tables.encoding import Encoding
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 

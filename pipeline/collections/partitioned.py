@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pipeline.collections.part import Reader
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 

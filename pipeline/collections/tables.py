@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from pipeline.data.reading.block import Block, Origin, ReadRules
 from pipeline.data.reading.columns import block_of
 from pipeline.data.reading.layout import Layout, is_numeric, layout_of, listed, n_features_of, refuse_unknown
 from pipeline.data.tables.encoding import Encoding
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 Batch = tuple[pa.Table, Origin]

@@ -15,8 +15,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,13 @@ from pipeline.data.reading.labels import LabelCoder, LabelMap
 from pipeline.data.shards.directory import OpenDirectory, new_directory
 from pipeline.data.shards.manifest import Manifest, SourceInfo
 from pipeline.data.shards.shard import ShardInfo
+from pipeline.dataclass import dataclass
 from pipeline.engine.delayed import computed
 from pipeline.engine.engine import Engine
 from pipeline.errors import DatasetError, NoRowsError
 from pipeline.events import Listener, Progress, silent
 from pipeline.files import remove_folder
+from pipeline.installed import version
 
 WHERE = "pass shards=DIR (to dataset_of: out=DIR; to an estimator: what open_dataset makes of the rows)"
 

@@ -8,12 +8,13 @@ problem is another: its fingerprint is made of the data set's, the class and the
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipeline.data.shards.rows import Rows
+from pipeline.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pipeline.data.dataset import Shard

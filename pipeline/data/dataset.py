@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -20,6 +20,7 @@ from pipeline.data.shards.moved import Whereabouts, moved_rows
 from pipeline.data.shards.rows import Rows
 from pipeline.data.stores.located import located
 from pipeline.data.stores.remote import open_remote
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, DatasetError
 
 if TYPE_CHECKING:

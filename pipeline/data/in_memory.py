@@ -9,7 +9,7 @@ who has so much that this matters ingests it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from pipeline.data.reading.block import LARGEST_FEATURES, Block, Origin, ReadRul
 from pipeline.data.reading.labels import LabelMap, RawLabels
 from pipeline.data.shards.digest import digest_rows, digest_text, fingerprint, lanes_of
 from pipeline.data.shards.rows import Rows
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 ARRAYS = "arrays"  # the kind of such a data set

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from pipeline.data.reading.parquet import ParquetSource, ParquetTable
 from pipeline.data.shards.digest import Lanes, digest_rows, digest_text, fingerprint
 from pipeline.data.shards.rows import Rows
 from pipeline.data.stores.located import is_url
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 CELL_BYTES = 12  # of a nonzero: its feature, and its value as float64

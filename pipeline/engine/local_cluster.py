@@ -14,12 +14,13 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from distributed import Client
 
+from pipeline.dataclass import dataclass
 from pipeline.engine.member import Member, end, start_process
 from pipeline.engine.tls import FILES, Credentials, client_security, credentials, make_credentials
 from pipeline.errors import EngineError

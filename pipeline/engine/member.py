@@ -7,10 +7,11 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from pipeline.dataclass import dataclass
 
 SECONDS_TO_END = 10.0  # after SIGTERM, and again after SIGKILL
 ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)

@@ -12,12 +12,12 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from distributed import Future, KilledWorker, get_worker
 from distributed.comm import CommClosedError
 
+from pipeline.dataclass import dataclass
 from pipeline.engine.backends import Backend
 from pipeline.engine.cluster import AGAIN, SECONDS_FOR_WORKERS, Cluster, NoWorkersError
 from pipeline.engine.on_worker import naming, relieve

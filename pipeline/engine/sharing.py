@@ -12,11 +12,11 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import EngineError
 
 SMALL = 4096  # bytes: less travels as quickly as what would tell where it is

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
@@ -21,6 +20,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from distributed.security import Security
 
+from pipeline.dataclass import dataclass
 from pipeline.engine.signing import CA, ROLES, alternative_names, named_in, signed
 from pipeline.errors import EngineError
 from pipeline.files import one_line, open_new, private_folder, sync_directory

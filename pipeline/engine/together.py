@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.cores import available_cores
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from pipeline.data.in_memory import in_memory
 from pipeline.data.ingest.ingest import reading_spec
 from pipeline.data.inputs import open_dataset
 from pipeline.data.reading.labels import LONGEST_LABEL, MISSING, LabelMap, label_text
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, SpecError, shown
 from pipeline.estimators.odd import explained
 from pipeline.events import Listener

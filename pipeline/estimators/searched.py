@@ -7,13 +7,13 @@ smallest C is the best; ``1se`` is the smallest C whose mean is within one stand
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, SpecError
 from pipeline.maths.score import best, mean_scores, one_se, standard_errors
 from pipeline.path.tune import CHOICES

@@ -9,11 +9,12 @@ then around the best. In memory are the rows of all splits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.estimators.inputs import TrainingRows, training_of

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import inline, kernel
 from pipeline.maths.rounding import UNDERFLOW, UNIT, gamma, inner, nearest, root, square
 

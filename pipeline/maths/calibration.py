@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, SpecError, shown
 from pipeline.maths.isotonic import MOST_POINTS, Steps, fit_steps
 from pipeline.maths.sigmoid import Sigmoid, fit_sigmoid

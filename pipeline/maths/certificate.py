@@ -24,12 +24,13 @@ the exact ones by a unit: the bound of D is that of alpha (1 - 2^-51), which is 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
 from pipeline.jit import inline, kernel
 from pipeline.maths.rounding import UNDERFLOW, UNIT, add_up, down, gamma, nearest, product_error, up

@@ -7,12 +7,13 @@ any feasible alpha, however far from the optimum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.ball import Combination, Span, drift_of_sum
 from pipeline.maths.certificate import Certificate, Sums, certify, hinge_by_gap
 from pipeline.maths.rounding import dot_error, inner, nearest, root, square, square_between

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import alike, inline, kernel, prefetch
 
 # A vector that a core's own cache does not hold is asked for some nonzeros ahead. CPU nanoseconds a nonzero without and

@@ -19,8 +19,8 @@ path has ended. No C beyond C0 means: solve C0 tighter first.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.certificate import Certificate
 
 STEPS = 5.0  # of a path times sqrt(eps): 2.2 to 10 on fifteen real paths to 10^4, with a kernel or without

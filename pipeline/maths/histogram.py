@@ -8,9 +8,10 @@ positive, and the confusion is exact. Below the first edge and above the last is
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
+
+from pipeline.dataclass import dataclass
 
 BINS = 200
 

@@ -9,10 +9,9 @@ MOST_POINTS of its points, evenly among them: that still ascends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import alike, kernel
 
 MOST_POINTS = 1000

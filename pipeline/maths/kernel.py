@@ -29,10 +29,10 @@ certificate's rounding, not |w|.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import kernel
 from pipeline.maths.rounding import UNIT
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.ball import Ball, Span, ball_bounds
 from pipeline.maths.intersection import Counts, intersection_bounds
 

@@ -9,9 +9,9 @@ are nobody's, and count nowhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from pipeline.dataclass import dataclass
 
 MOST = 1 << 16  # k: 512 kB; of 10 million rows, all of them in the set, some 0.7 % have a hash up to the limit
 _LARGEST = np.uint64(2**64 - 1)

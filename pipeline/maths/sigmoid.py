@@ -19,10 +19,10 @@ rounded otherwise give the same loss but for rounding.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import alike, kernel
 
 ROWS_AT_FIRST = 4096  # of each class, to start from

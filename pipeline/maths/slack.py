@@ -12,10 +12,10 @@ every operation's rounding error exactly, and what the errors' own sum loses is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import inline, kernel
 from pipeline.maths.rounding import UNIT, gamma, product_error
 

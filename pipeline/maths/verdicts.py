@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import kernel
 
 KEEP, ZERO, UPPER = 0, 1, 2

@@ -14,10 +14,11 @@ rows have cost.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import kernel
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 

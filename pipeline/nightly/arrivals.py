@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 
 from pipeline.data.reading.files import open_binary
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 from pipeline.nightly import days
 from pipeline.nightly.job import Job

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.score import LOG_LOSS, gain
 from pipeline.spec import SCORES
 from pipeline.yaml_values import brief

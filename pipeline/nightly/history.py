@@ -6,9 +6,9 @@ A line that is damaged stays where it is and is reported; the nights before and 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.dataclass import dataclass
 from pipeline.nightly.records import NightRecord
 from pipeline.yaml_values import brief
 

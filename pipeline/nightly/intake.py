@@ -8,7 +8,7 @@ on after being killed anywhere, gives the same data set: what is done is read of
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.ingest.tables import learnt
@@ -17,6 +17,7 @@ from pipeline.data.shards.cut import cut
 from pipeline.data.shards.manifest import MANIFEST, Manifest, read_manifest
 from pipeline.data.shards.merging import MANY, Full, groups_of, mergeable
 from pipeline.data.shards.retire import retire
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, JobError, NoRowsError
 from pipeline.events import Listener, Note
 from pipeline.nightly.arrivals import Plan

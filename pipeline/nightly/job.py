@@ -6,7 +6,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pipeline.data.reading.block import LARGEST_FEATURES
 from pipeline.data.reading.formats import FORMATS
 from pipeline.data.reading.labels import named_classes
 from pipeline.data.stores.located import is_url
+from pipeline.dataclass import dataclass
 from pipeline.errors import JobError, SpecError
 from pipeline.maths.score import WHERE_SELECTED
 from pipeline.nightly.gate import Gate, read_gate

@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import date, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pipeline.data.shards.manifest import Manifest
+from pipeline.dataclass import dataclass
 from pipeline.errors import JobError
 from pipeline.files import write_whole
 from pipeline.nightly.shared import Shared

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import date
 from typing import Any
 
+from pipeline.dataclass import dataclass
 from pipeline.nightly.days import moment
 from pipeline.nightly.gate import Verdict
 

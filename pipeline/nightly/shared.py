@@ -8,8 +8,10 @@ what it replaces, its pieces); whether it happened is then read off the manifest
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from pipeline.dataclass import dataclass
 
 FilePart = tuple[str, int]
 

@@ -11,9 +11,9 @@ The first that holds counts. The codes are the exit codes of ``svmsieve nightly`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from pipeline.dataclass import dataclass
 from pipeline.nightly.days import moment
 from pipeline.nightly.history import History
 from pipeline.nightly.records import FAILED, HELD, REFUSED, TRAINED, NightRecord

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import date
 from typing import Any
 
+from pipeline.dataclass import dataclass
 from pipeline.nightly.records import NightRecord, is_night, strict
 
 FORMAT, VERSION = "svmsieve-night", 1  # what older versions wrote is the same, without these two

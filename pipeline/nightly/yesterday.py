@@ -8,11 +8,12 @@ share is that of all rows in all classes, a gap the largest.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.maths.score import scores
 from pipeline.maths.verdicts import KEEP

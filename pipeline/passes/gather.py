@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.maths import csr
 from pipeline.passes.hot import HotRows

@@ -8,12 +8,13 @@ have the same bits however columns were cut into passes and rows into shards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.shards.rows import Rows
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.maths.binned import Binned, Bins, bin_columns
 from pipeline.maths.kernel import Rbf

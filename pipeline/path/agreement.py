@@ -12,8 +12,8 @@ interrupted, so that all decide again as they did.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.maths.score import Scores, best, mean_scores
 from pipeline.runs.records import StepRecord

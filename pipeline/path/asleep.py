@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.ball import Combination
 from pipeline.maths.estimate import Estimate, KnownVectors, Measured, add_doubt, expected, find_awake, padded
 from pipeline.working.state import ByRow, RowState

@@ -15,13 +15,14 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pipeline.blas import one_thread
 from pipeline.budget import BASE, Projection
 from pipeline.data.dataset import Dataset
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.engine.together import Partner, Together
 from pipeline.errors import BudgetError

@@ -11,12 +11,13 @@ certificate of this C and the bounds of every later one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.maths.ball import Combination, drift_of_sum

@@ -7,7 +7,6 @@ not depend on how it got there. In memory are a few numbers a row, and the score
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.reading.labels import UNKNOWN
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.maths.class_scores import class_scores

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
 from pipeline.maths.score import best, gain, mean_scores, one_se, standard_errors
 from pipeline.runs.classes import ClassesRun

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
 from pipeline.maths.ball import Combination, Span
 from pipeline.maths.binned import bins_for

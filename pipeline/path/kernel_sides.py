@@ -6,10 +6,9 @@ that sum_j y_j a_j K_ij is their difference and A_i = sum_j a_j K_ij, which boun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.binned import Binned, Bins, lost_in
 from pipeline.passes.kernel_sums import Wanted
 from pipeline.working.state import RowState

@@ -22,11 +22,12 @@ certificate wakes all: what the next step starts from depends on alpha alone, an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.certificate import Sums, certify, sums_of
 from pipeline.maths.certified_pair import CertifiedPair, unit_of
 from pipeline.maths.rounding import SAFE, UNIT, nearest

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import math
 import platform
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +25,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, EngineError, KeptLostError, SpecError
 from pipeline.events import Listener, Note, StepProgress, silent
+from pipeline.installed import version
 from pipeline.maths.eps_grid import check_grid, has_ended, next_c, usual_steps_left
 from pipeline.maths.row_sketch import RowSketch, SketchMaker
 from pipeline.maths.score import best
@@ -55,13 +53,6 @@ from pipeline.working.with_shards import collect_there, kept_with_shards
 T = TypeVar("T")
 
 MOST_LOSSES = 8  # of workers in one step, before they are no bad luck
-
-
-@cache
-def version(name: str) -> str:
-    """Return the version of a package, as it says itself if it is loaded: what is installed takes 4 ms to look up."""
-    said = getattr(sys.modules.get(name), "__version__", None)
-    return said if isinstance(said, str) else metadata.version(name)
 
 
 def run_path(

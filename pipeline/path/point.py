@@ -7,12 +7,12 @@ stays proven, whoever certifies what afterwards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.ball import Combination
 from pipeline.maths.certificate import Certificate
 from pipeline.maths.certified_pair import CertifiedPair

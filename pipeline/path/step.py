@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import SolverError
 from pipeline.maths.certificate import Certificate
 from pipeline.maths.rules import rule_named

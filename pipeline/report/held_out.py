@@ -5,10 +5,9 @@ From bins (``maths.histogram``): points of ROC and precision-recall are exact at
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.histogram import ScoreHistogram
 
 GROUPS = 12  # of bins, for reliability

@@ -6,11 +6,11 @@ Of several classes, and of several folds, gaps are the worst, rows, reads and se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.directory import Run, StepView, open_run
 from pipeline.runs.searched import folds_of

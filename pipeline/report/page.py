@@ -7,12 +7,12 @@ which escapes what it is given.
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import version
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pipeline.draw.canvas import inline_svg
+from pipeline.installed import version
 from pipeline.report.parts import Figure, Page
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pipeline.dataclass import dataclass
 from pipeline.draw.canvas import HEIGHT, WIDTH, Draw
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.runs.directory import StepView
 from pipeline.runs.weights import TopWeights, top_weights
 

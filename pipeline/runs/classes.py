@@ -10,7 +10,7 @@ with the seal of each class's run: none can be changed, replaced or moved withou
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from pipeline.data.reading.labels import label_text
 from pipeline.data.reading.layout import listed
+from pipeline.dataclass import dataclass
 from pipeline.errors import RunError
 from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline.data.dataset import Dataset
+from pipeline.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pipeline.data.tables.encoding import Encoding

@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import RunError, shown
 from pipeline.events import Listener, Note, silent
 from pipeline.files import one_line

@@ -7,13 +7,13 @@ column, the last one where there is a bias, is ``bias``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.data.dataset import names_of
 from pipeline.data.shards.manifest import MANIFEST, read_manifest
 from pipeline.data.stores.located import is_url
+from pipeline.dataclass import dataclass
 from pipeline.errors import DatasetError, RunError
 from pipeline.runs.data_record import DataRecord
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.histogram import ScoreHistogram, confusion, score_histogram
 
 HOLDOUT, VALIDATION, OF_FOLDS = ROWS = "holdout", "validation", "folds"

@@ -8,13 +8,14 @@ else can write here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import BudgetError
 from pipeline.maths.row_sketch import RowSketch
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO

@@ -17,7 +17,6 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -25,6 +24,7 @@ from typing import IO, BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import RunError
 from pipeline.files import atomic, one_line
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO

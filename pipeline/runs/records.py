@@ -8,9 +8,10 @@ null; older files leave such keys out. Both are read alike: what is missing is N
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Self
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import CHAIN, MODEL, SEAL, foundation, sealed
 from pipeline.runs.checks import SKETCH, check_header

@@ -6,13 +6,13 @@ Of a tuned run they are those of its search, of any other those of its steps and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.draw.canvas import Draw, draw_on
 from pipeline.draw.charts import validation
 from pipeline.errors import RunError

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.lib import format as npy
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import RunError
 from pipeline.files import atomic
 from pipeline.maths.row_sketch import MOST, RowSketch

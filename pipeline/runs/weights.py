@@ -8,12 +8,13 @@ name, and others of the opposite sign have a minus before them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import RunError, SpecError, shown
 from pipeline.runs.feature_names import FeatureNames, feature_names
 

@@ -7,7 +7,7 @@ side in a matrix of d rows, a column a class, so that an entry of a row finds th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from pipeline.data.reading.block import Block
 from pipeline.data.reading.labels import UNKNOWN, LabelMap, label_text
 from pipeline.data.reading.layout import listed
 from pipeline.data.shards.rows import Rows
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.events import Listener, Note, silent
 from pipeline.maths import csr

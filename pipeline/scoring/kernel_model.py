@@ -8,7 +8,6 @@ beyond, in data without names, was 0 in every training row, and counts as that.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.reading.block import Block
 from pipeline.data.shards.rows import Rows
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.events import Listener
 from pipeline.maths.kernel import Rbf

@@ -6,10 +6,9 @@ its square. Sums are added up in bins (``maths.binned``), so that a score has th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import alike
 from pipeline.maths.binned import bin_columns, bins_for
 from pipeline.maths.kernel import Rbf

@@ -7,7 +7,7 @@ class. A feature that no training row had has weight 0, as w* is a sum of traini
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.ingest.assemble import Piece, join
 from pipeline.data.reading.block import Block
 from pipeline.data.shards.rows import Rows
+from pipeline.dataclass import dataclass
 from pipeline.events import Listener, silent
 from pipeline.maths import csr
 from pipeline.scoring.model import Scored, TrainedModel

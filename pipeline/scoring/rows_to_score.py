@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from pipeline.data.reading.block import Block
 from pipeline.data.reading.labels import KnownClasses, KnownLabels
 from pipeline.data.reading.layout import Layout, listed
 from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, join_digests
+from pipeline.dataclass import dataclass
 from pipeline.errors import NoRowsError, SpecError
 from pipeline.events import Listener, Note, silent
 from pipeline.maths.row_sketch import RowSketch, SketchTally

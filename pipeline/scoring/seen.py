@@ -9,12 +9,12 @@ of how many. Runs of before there was a sketch know whole shards and files only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pipeline.data.dataset import Dataset
 from pipeline.data.shards.digest import lanes_of
 from pipeline.data.shards.sequence import DigestSequence
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.events import Listener, Note, silent

@@ -22,10 +22,11 @@ Numbering the columns by how many rows they have as well gained nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import inline, kernel
 from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.sparse_rows import SparseRows

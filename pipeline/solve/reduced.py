@@ -15,12 +15,12 @@ a sum of one term a row, each >= 0: (u_i - alpha_i) max(0, 1 - f_i) + alpha_i ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import kernel
 from pipeline.solve.sparse_rows import SparseRows
 

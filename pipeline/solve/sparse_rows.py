@@ -6,11 +6,11 @@ run solves. So they are made only for who needs more of a matrix than this (``sc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.jit import alike, kernel
 from pipeline.solve.dcd_kernel import add_rows
 from pipeline.solve.newton_kernel import write_margins

@@ -6,7 +6,7 @@ in the same order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from pipeline.data.ingest.assemble import Piece, join
 from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.block import ReadRules
 from pipeline.data.reading.layout import layout_of
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, NoRowsError, SpecError
 from pipeline.scoring.models import AnyModel
 

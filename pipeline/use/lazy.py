@@ -8,7 +8,6 @@ in the same order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from pipeline.collections.kinds import DASK, DASK_ARRAY, DASK_FRAME, kind_of
 from pipeline.collections.lazy import lazily
 from pipeline.collections.part import Reader
 from pipeline.data.dataset import Dataset
+from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
 from pipeline.runs.classes import ClassesStep
 from pipeline.runs.directory import RunOf, StepView

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.calibration import Calibration, class_probabilities
 
 

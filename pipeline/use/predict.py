@@ -10,7 +10,6 @@ results of a few parts, and 8 bytes for each of the first 16.8 million labelled 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.data.ids import with_ids_of
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.inputs import is_shards, open_dataset
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.events import Listener, silent

@@ -9,7 +9,6 @@ parts, and what ``maths.running_scores`` keeps.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from pipeline.data.dataset import Dataset
 from pipeline.data.reading.labels import UNKNOWN
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.events import Listener, silent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pipeline.budget import default_budget
 from pipeline.data.dataset import Dataset
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO, Screened, verdicts

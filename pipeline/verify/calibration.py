@@ -6,12 +6,13 @@ isotonic regression must lie between the regressions a doubt to its left and a d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import RunError
 from pipeline.verify.said import SaidRun
 from pipeline.verify.sigmoid import sigmoid_of

@@ -9,7 +9,7 @@ class, whose probabilities of a row are divided by their sum.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.special import expit
 
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.reading.labels import LabelMap
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.verify.held_out import HeldOutClasses

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
+from pipeline.dataclass import dataclass
 from pipeline.verify.twofold import LEAST, UNIT, UP, exact, lost
 
 Pair = tuple[float, float]

@@ -7,11 +7,12 @@ be. What several classes are called is held against what is said of each row for
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import RunError
 from pipeline.verify.said import SaidRun
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.shards.rows import Rows
+from pipeline.dataclass import dataclass
 from pipeline.verify import twofold
 from pipeline.verify.rbf import rbf_values, row_squares, share_of
 

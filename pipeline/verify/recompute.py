@@ -14,12 +14,12 @@ more).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
 from pipeline.data.dataset import Dataset, Shard
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.verify import twofold
 from pipeline.verify.enclosure import enclosed

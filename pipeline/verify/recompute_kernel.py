@@ -13,12 +13,12 @@ the kernel for all models of a batch, and nothing from ``maths``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.jit import kernel
 from pipeline.spec import PathSpec

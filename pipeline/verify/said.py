@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import RunError
 from pipeline.runs.directory import followed, read_header, read_steps, stored_model
 from pipeline.runs.model_file import StoredModel

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.verify import twofold
 from pipeline.verify.recompute import without_empty_columns

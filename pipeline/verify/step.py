@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from pipeline.dataclass import dataclass
 from pipeline.spec import PathSpec
 from pipeline.verify.enclosure import Enclosure, Interval, nearest
 from pipeline.verify.judge_rows import EPS

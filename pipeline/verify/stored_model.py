@@ -8,11 +8,11 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import RunError
 
 Entries = tuple[np.ndarray, np.ndarray]

@@ -6,11 +6,11 @@ Whoever knows the space computes margins f_i, in two parts and with what bounds 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.verify import judge_rows, twofold
 from pipeline.verify.enclosure import Enclosure, TwofoldSums
 from pipeline.verify.stored_model import Entries, Model

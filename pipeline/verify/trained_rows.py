@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, row_hashes
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import DatasetError
 from pipeline.spec import PathSpec

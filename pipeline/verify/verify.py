@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from pipeline.data.dataset import Dataset
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.events import Listener, Note, Progress, silent

@@ -8,10 +8,11 @@ highest dual value, so that a lead that is wrong, or far, costs one sum over the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from pipeline.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ Ascending numbers are the gaps between them, in as few bytes as the widest takes
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 
 import numpy as np
+
+from pipeline.dataclass import dataclass
 
 QUICKLY = 1  # zlib's level: others take longer than what they save
 

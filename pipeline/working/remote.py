@@ -7,7 +7,7 @@ because the last one died, reads them first. Either way the answer has the same 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 from pipeline.blas import one_thread
 from pipeline.data.dataset import Dataset, Shard
 from pipeline.data.shards.rows import Rows
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.working.host import LocalHost
 from pipeline.working.numbers import PackedNumbers

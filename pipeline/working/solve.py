@@ -7,11 +7,11 @@ the rows W is solved.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.budget import Projection
+from pipeline.dataclass import dataclass
 from pipeline.solve import solver_named
 from pipeline.solve.dcd import Descent
 from pipeline.solve.reduced import ReducedProblem, Solution

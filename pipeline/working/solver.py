@@ -16,10 +16,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.maths.rounding import gamma
 from pipeline.working.lead import Lead
 from pipeline.working.rows import WorkingRows

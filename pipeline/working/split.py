@@ -19,12 +19,12 @@ Where a cut lies is a hash, so that a handful of numbers says of any row which p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.data.shards.digest import row_hashes
 from pipeline.data.shards.rows import Rows
+from pipeline.dataclass import dataclass
 from pipeline.spec import PathSpec
 
 _GOLDEN, _WORD = 0x9E3779B97F4A7C15, 2**64  # SplitMix64's, whose finaliser ``seeded`` is

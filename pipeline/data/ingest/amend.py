@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from pipeline.data.ingest.assemble import UNKNOWN_BIAS_INDEX
 from pipeline.data.shards.mapping import map_shard
 from pipeline.data.shards.shard import ShardInfo, write_shard
+from pipeline.dataclass import dataclass
 
 
 @dataclass(frozen=True)

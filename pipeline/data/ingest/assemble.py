@@ -7,13 +7,13 @@ is full; ``join`` copies them into the arrays of that shard, with the bias colum
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.data.reading.block import Block
 from pipeline.data.shards.rows import Rows, joined_groups
 from pipeline.data.shards.shard import ROW_BYTES
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 DEFAULT_SHARD_BYTES = 64 << 20  # small beside any --memory, large beside what a task costs

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +40,10 @@ from pipeline.data.shards.mapping import forget_maps
 from pipeline.data.shards.merging import Full
 from pipeline.data.shards.shard import ShardInfo, write_shard
 from pipeline.data.tables.asked import AUTO, with_columns
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Note, Progress, silent
+from pipeline.installed import version
 from pipeline.redact import last_name
 
 if TYPE_CHECKING:

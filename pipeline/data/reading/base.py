@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from pipeline.data.reading.block import Block, ReadRules
+from pipeline.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pipeline.data.tables.encoding import Encoding

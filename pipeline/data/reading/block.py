@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from pipeline.data.reading import tidy as t
 from pipeline.data.reading.labels import LONGEST_LABEL, RawLabels
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 LARGEST_FEATURES = 2**31 - 1  # indices are int32

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 
 from pipeline.data.reading.decimals import NUMBER
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, SpecError
 
 _NUMBER = re.compile(NUMBER, re.IGNORECASE)

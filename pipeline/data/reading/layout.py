@@ -14,12 +14,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pipeline.data.reading.base import ReadOptions
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ memory depends on neither the file nor its row groups. A row group may be a thou
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from pipeline.data.reading.layout import Layout, is_text, layout_of, n_features_
 from pipeline.data.reading.parquet_footer import check_pages, list_entries
 from pipeline.data.reading.partitions import Partitions, partitions_of
 from pipeline.data.stores.located import is_url
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what Arrow raises for a file it cannot read

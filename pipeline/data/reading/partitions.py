@@ -13,13 +13,13 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from pipeline.data.reading.decimals import NUMBER
 from pipeline.data.stores.located import is_url
+from pipeline.dataclass import dataclass
 
 _FOLDER = re.compile(r"([^=/\\]+)=([^/\\]*)")
 _NUMBER = re.compile(NUMBER, re.IGNORECASE)

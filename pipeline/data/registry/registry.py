@@ -10,16 +10,19 @@ import difflib
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import RegistryError
-from pipeline.yaml_lines import Section, read_yaml
 from pipeline.yaml_values import brief, label, one_of, whole
+
+if TYPE_CHECKING:
+    from pipeline.yaml_lines import Section
 
 KINDS = ("bundled", "download", "synthetic")
 SCHEMES = ("http", "https", "file")
@@ -62,6 +65,8 @@ def find_entry(name: str, path: str | Path | None = None) -> RegistryEntry:
 
 def load_registry(path: str | Path | None = None) -> dict[str, RegistryEntry]:
     """All entries by name, from ``path``, else from $SVMSIEVE_DATASETS, else from the packaged file."""
+    from pipeline.yaml_lines import read_yaml  # noqa: PLC0415 - YAML, which few commands need
+
     top = read_yaml(_locate(path), RegistryError, EXAMPLE, f"the path or {VARIABLE}")
     entries = top.section("datasets")
     if entries is None:

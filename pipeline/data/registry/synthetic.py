@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +25,10 @@ from pipeline.data.shards.directory import new_directory
 from pipeline.data.shards.manifest import Manifest
 from pipeline.data.shards.rows import Rows
 from pipeline.data.shards.shard import ROW_BYTES, ShardInfo, shard_name, write_shard
+from pipeline.dataclass import dataclass
 from pipeline.errors import RegistryError
 from pipeline.events import Listener, Progress, silent
+from pipeline.installed import version
 
 SAMPLE_ROWS = 1 << 15  # a share of positives within 0.3 % of the one asked for (one standard deviation)
 FAR_AWAY = 1 << 40  # the rows that calibrate the threshold; no data set gets there

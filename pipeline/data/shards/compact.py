@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from pipeline.data.shards.mapping import forget_maps, read_shard
 from pipeline.data.shards.merging import Full, ShardRun, groups_of, mergeable, whole_files, with_few_sources
 from pipeline.data.shards.rows import Rows, joined_groups
 from pipeline.data.shards.shard import ShardInfo, write_shard
+from pipeline.dataclass import dataclass
 from pipeline.errors import DatasetError
 from pipeline.events import Listener, Progress, silent
 

@@ -10,11 +10,11 @@ manifest does not name, those that a killed writer left are known beyond doubt, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.data.shards.shard import is_shard_name, number_of
 from pipeline.data.shards.strict import LARGEST, Form, Must, fitting, list_of, loads, one_among, whole_between
+from pipeline.dataclass import dataclass
 from pipeline.errors import DatasetError
 from pipeline.files import write_json
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from pipeline.data.shards.strict import (
     one_among,
     whole_between,
 )
+from pipeline.dataclass import dataclass
 from pipeline.errors import DatasetError
 from pipeline.files import write_whole
 

@@ -11,12 +11,13 @@ however many appends there were, the number of shards is a few times what full o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES, MOST_NONZEROS
 from pipeline.data.shards.manifest import Manifest, SourceInfo
 from pipeline.data.shards.shard import ROW_BYTES, ShardInfo
+from pipeline.dataclass import dataclass
 
 FANOUT = 16  # fewer: rows are copied more often; more: more shards wait (up to FANOUT - 1 of each order of size)
 MANY = 64  # above what appends of like sizes leave, which are some 50

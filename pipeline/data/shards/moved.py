@@ -7,7 +7,7 @@ digest is. Otherwise the data set has other rows, and whoever reads is told to r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from pipeline.data.shards.digest import digest_rows, digest_text
 from pipeline.data.shards.manifest import read_manifest
 from pipeline.data.shards.mapping import GoneError, read_shard
 from pipeline.data.shards.rows import Rows
+from pipeline.dataclass import dataclass
 from pipeline.errors import DatasetError
 
 _KEPT = 8192  # places; as many as maps are kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from pipeline.data.shards.digest import Lanes, digest_rows, digest_text
 from pipeline.data.shards.ids import IDS
 from pipeline.data.shards.rows import Rows
 from pipeline.data.shards.strict import LARGEST, Form, Must, fitting, list_of, one_among, whole_between
+from pipeline.dataclass import dataclass
 from pipeline.files import atomic
 
 ROW_BYTES = 1 + 8 + 8 + 4 + 4  # label, cost, norm, and the offsets of indices and values

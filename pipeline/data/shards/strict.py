@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from pipeline.dataclass import dataclass
 
 LARGEST = 2**63 - 1  # of what counts bytes, rows or nanoseconds
 _HALF = re.compile("[\ud800-\udfff]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from pipeline.data.parallel import in_order
@@ -15,6 +15,7 @@ from pipeline.data.shards.rows import Rows
 from pipeline.data.shards.shard import ShardInfo
 from pipeline.data.stores.located import RemoteStore
 from pipeline.data.stores.shard_cache import brought, remove
+from pipeline.dataclass import dataclass
 from pipeline.errors import DatasetError
 from pipeline.redact import redacted
 

@@ -15,12 +15,12 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.data.cache import cache_directory
 from pipeline.data.shards.mapping import forget_maps
 from pipeline.data.stores.located import RemoteStore
+from pipeline.dataclass import dataclass
 from pipeline.errors import DatasetError, SpecError
 from pipeline.files import one_line, private_folder, waiting_for
 from pipeline.sizes import bytes_of

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from pipeline.data.shards.shard import ShardInfo, is_shard_name, shard_name
 from pipeline.data.stores.located import RemoteStore, located
 from pipeline.data.stores.remote import REQUESTS, check_sizes, open_remote, remote_manifest
 from pipeline.data.stores.shard_cache import brought
+from pipeline.dataclass import dataclass
 from pipeline.errors import DatasetError
 from pipeline.events import Listener, Progress, silent
 from pipeline.files import replacing

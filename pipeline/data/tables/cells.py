@@ -8,8 +8,6 @@ True and TRUE.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +17,7 @@ from pipeline.data.reading.decimals import NUMBER
 from pipeline.data.reading.gaps import NOTHING
 from pipeline.data.reading.labels import label_text
 from pipeline.data.reading.layout import is_numeric, is_text
+from pipeline.dataclass import dataclass
 
 MISSING = -1  # the code of a cell that says nothing
 BLANKS = " \t"  # around a number, as Arrow reads CSV

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
@@ -23,6 +22,7 @@ from pipeline.data.reading.block import Origin
 from pipeline.data.tables.features import Batch, Category, Date, Hashed, Number, bucket_of
 from pipeline.data.tables.survey import unreadable
 from pipeline.data.tables.words import Words
+from pipeline.dataclass import dataclass
 
 AnyRole = Number | Category | Date | Hashed | Words
 NAMES_SHOWN = 3  # of those that share a bucket

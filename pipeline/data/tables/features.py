@@ -15,7 +15,6 @@ training row had:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, TypeAlias
 
@@ -26,6 +25,7 @@ from pipeline.data.reading.block import Origin
 from pipeline.data.tables.cells import Coded, coded, moments, numbers
 from pipeline.data.tables.crossed import CROSS, GAP, crossed
 from pipeline.data.tables.plan import INDICATOR, NONE
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 OTHER = "(other)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.plan import TablePlan
 from pipeline.data.tables.survey import EMPTY, UNTYPED, BatchFound, ColumnFound, Question, kind_of_column, look
 from pipeline.data.tables.tally import MOST_TOGETHER
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, NoRowsError
 from pipeline.events import Listener, Progress
 

@@ -17,13 +17,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
-from pipeline.yaml_lines import Section, read_yaml
 from pipeline.yaml_values import brief, number, one_of, text, texts, whole
+
+if TYPE_CHECKING:
+    from pipeline.yaml_lines import Section
 
 T = TypeVar("T")
 STANDARD, MAXABS, NONE = SCALES = ("standard", "maxabs", "none")
@@ -105,6 +108,8 @@ class TablePlan:
 
 def read_plan(path: str | Path) -> TablePlan:
     """Read and check a file of columns; what is wrong is a line that says where."""
+    from pipeline.yaml_lines import read_yaml  # noqa: PLC0415 - YAML, which few commands need
+
     top = read_yaml(path, SpecError, "svmsieve datasets columns DATA prints one")
     top.only(
         *("label", "weight", "group", "id", "drop", "numeric", "categorical", "text", "dates", "cross"),
@@ -182,7 +187,7 @@ def _mappings(top: Section, name: str) -> list[Section]:
     if node is None:
         return []
     nodes = node.value if type(node).__name__ == "SequenceNode" else [node]
-    return [Section(top.source, each, top.kind, name, f"{name}: ") for each in nodes]
+    return [type(top)(top.source, each, top.kind, name, f"{name}: ") for each in nodes]
 
 
 def _parts(value: Any) -> tuple[str, ...]:

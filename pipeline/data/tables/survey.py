@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from pipeline.data.tables.cells import Coded, coded, comma, is_moment, moments, 
 from pipeline.data.tables.crossed import crossed
 from pipeline.data.tables.tally import BLOCK_NUMBERS, BLOCKS_CELLS, LONGEST_VALUE, MOST_VALUES, Moments, Numbers, Values
 from pipeline.data.tables.words import Words, texts_of
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 K = TypeVar("K")

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.data.tables.cells import Coded
+from pipeline.dataclass import dataclass
 
 MOST_VALUES = 100_000  # of a column with a feature each
 BLOCK_NUMBERS, BLOCKS_CELLS = 1 << 16, 1 << 20  # of a column at a time; of all columns: 8 MB

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -14,6 +13,7 @@ import scipy.sparse as sp
 from pipeline.data.reading.block import Origin
 from pipeline.data.reading.gaps import NOTHING
 from pipeline.data.reading.layout import is_text
+from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
 
 Batch: TypeAlias = pa.RecordBatch | pa.Table

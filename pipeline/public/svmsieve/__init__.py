@@ -85,7 +85,7 @@ if not TYPE_CHECKING:  # or an editor would take any name for one of these
         elif name == "errors":
             found = import_module("pipeline.errors")
         elif name == "__version__":
-            found = import_module("importlib.metadata").version("svmsieve")
+            found = import_module("pipeline.installed").version("svmsieve")
         else:
             raise AttributeError(f"module 'svmsieve' has no attribute {name!r}")
         globals()[name] = found  # asked for once; tools that look into the module find it, too

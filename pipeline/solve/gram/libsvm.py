@@ -21,10 +21,11 @@ Kernel values are float32 in its cache: whatever misses the target is finished b
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.solve.gram.auto import solve_gram_auto
 from pipeline.solve.gram.contract import GramSolver
 from pipeline.solve.gram.problem import GramProblem, GramSolution

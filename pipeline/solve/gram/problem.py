@@ -11,11 +11,11 @@ which is ``reduced``'s problem at w = w_alpha: the only w that a Gram matrix can
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from pipeline.dataclass import dataclass
 from pipeline.solve.gram.kernels import Square, add_columns
 from pipeline.solve.reduced import gap_terms
 
