@@ -310,17 +310,30 @@ def sign_rows(indptr, values, labels):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def interleave_rows(rows, keep, old, new_rows, new, out_rows, out):  # type: ignore[no-untyped-def]
-    """Merge the kept ones of some rows with new rows, both ordered by row number, into arrays of the right size."""
-    a = b = n = end = np.int64(0)  # as a plain 0, Numba compiles the helper for that number, too
-    while a < rows.size or b < new_rows.size:
-        if a < rows.size and not keep[a]:
-            a += 1
-        elif b == new_rows.size or (a < rows.size and rows[a] < new_rows[b]):
-            out_rows[n] = rows[a]
-            end = _copy_row(old, a, out, n, end)
-            a, n = a + 1, n + 1
+def insert_rows(parts, missing, new):  # type: ignore[no-untyped-def]
+    """Put new rows where a mask by row says that they are missing; the others are in front, and there is room."""
+    indptr, indices, values = parts
+    left = new[0].size - 1
+    old, end = missing.size - left, indices.size
+    indptr[missing.size] = end
+    for n in range(missing.size - 1, -1, -1):
+        if left == 0:  # the others are where they belong
+            break
+        if missing[n]:
+            left -= 1
+            end = _move_row(new, left, parts, end)
         else:
-            out_rows[n] = new_rows[b]
-            end = _copy_row(new, b, out, n, end)
-            b, n = b + 1, n + 1
+            old -= 1
+            end = _move_row(parts, old, parts, end)
+        indptr[n] = end
+
+
+@inline
+def _move_row(source, i, out, end):  # type: ignore[no-untyped-def]
+    """Copy row i of ``source`` to where it ends at ``end``, which is no further back; return where it starts."""
+    indptr, indices, values = source
+    for k in range(indptr[i + 1] - 1, indptr[i] - 1, -1):
+        end -= 1
+        out[1][end] = indices[k]
+        out[2][end] = values[k]
+    return end

@@ -28,7 +28,7 @@ DUAL = np.dtype(
 # Measured on a busy machine, CPU nanoseconds a nonzero of a sweep over kdda-like at 0.05 and url-like at 0.02: 9.5 and
 # 3.9 without asking, 5.2 to 6.4 and 2.2 to 2.4 as it is, 5.2 and 2.4 at half the distances, 5.8 and 2.4 at twice them;
 # 5.6 and 3.0 with 32 values, 5.2 and 2.4 with 128.
-FAR, NEAR = 12, 6  # visits ahead: ask for a row's record, for its values
+_FAR, _NEAR = np.uint64(12), np.uint64(6)  # visits ahead: ask for a row's record, for its values
 _AHEAD = np.uint64(64)  # values asked for; what follows them the hardware sees coming
 # Asking for the entries of w that the next rows are to be multiplied with, as passes do, is slower (kdda-like at 0.5, w
 # of 80 MB: 8.4 ns without, 9.7 and 9.9 for the next row and the one after it).
@@ -138,13 +138,13 @@ def sweep(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
     n_active = np.int64(limits[0])
     n_free, largest, smallest, estimate = 0, -np.inf, np.inf, 0.0
     _shuffle(active, state, n_active)
-    k = 0
-    while k < n_active:
-        if k + FAR < n_active:
-            ahead = np.uint64(active[np.uint64(k + FAR)])
+    kept = _U0
+    for k in range(np.uint64(n_active)):
+        if k + _FAR < np.uint64(n_active):
+            ahead = np.uint64(active[k + _FAR])
             prefetch(indptr, ahead)
             prefetch(duals, ahead)
-            ahead = np.uint64(active[np.uint64(k + NEAR)])
+            ahead = np.uint64(active[k + _NEAR])
             start, end = np.uint64(indptr[ahead]), np.uint64(indptr[ahead + _U1])
             end = min(end, start + _AHEAD)
             for j in range(start, end, _U8):
@@ -152,17 +152,16 @@ def sweep(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
             if indices.ndim == 1:
                 for j in range(start, end, _U16):
                     prefetch(indices, j)
-        i = np.uint64(active[np.uint64(k)])
+        i = np.uint64(active[k])
         one = duals[i]
         start, end = np.uint64(indptr[i]), np.uint64(indptr[i + _U1])
         f = product(indices, values, start, end, w)
         one.margin = f
         gradient, alpha, u = f - 1.0, one.alpha, one.u
         if shrink and _beyond(gradient, alpha, u, limits):
-            n_active -= 1
-            last = np.uint64(n_active)
-            active[np.uint64(k)], active[last] = active[last], active[np.uint64(k)]
             continue
+        active[k], active[kept] = active[kept], active[k]
+        kept += _U1
         if one.inverse < 0.0:
             one.inverse = _inverse_square(values, start, end)
         projected = _projected(gradient, alpha, u)
@@ -174,9 +173,8 @@ def sweep(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
             if new != alpha:
                 one.alpha = new
                 add_row(indices, values, start, end, new - alpha, w)
-        k += 1
-    _set_limits(limits, n_active, largest, smallest)
-    return n_active, n_free, estimate
+    _set_limits(limits, kept, largest, smallest)
+    return np.int64(kept), n_free, estimate
 
 
 @kernel

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.jit import inline, kernel
+from pipeline.jit import inline, kernel, prefetch
 from pipeline.solve.dcd_kernel import add_row, sweep
 
 DEPENDENT, NOISE, ROUNDING = 1e-6, 1e-14, 1e-15  # shares of a square, of a sum, of u_i: what is less is rounding
+_AHEAD = np.uint64(16)  # records asked for before they are needed, in random order
 LONGEST_WAIT = 4  # sweeps between steps that do not pay; a plain choice: sides change, and a step may pay again
 
 
@@ -84,6 +85,14 @@ def _loss(w0, image):  # type: ignore[no-untyped-def]
 
 
 @inline
+def _record(duals, order, k):  # type: ignore[no-untyped-def]
+    """Return the record of the k-th row of an order, and ask for one further on."""
+    if k + _AHEAD < np.uint64(order.size):
+        prefetch(duals, np.uint64(order[k + _AHEAD]))
+    return duals[order[k]]
+
+
+@inline
 def _quadratic(duals, moved, features, scratch):  # type: ignore[no-untyped-def]
     """Write G and b over the sweep's own step and the two steps before, and the squares summed into each image."""
     w, w0, q1, q2 = features
@@ -94,8 +103,8 @@ def _quadratic(duals, moved, features, scratch):  # type: ignore[no-untyped-def]
     g[1, 0], g[2, 0], g[2, 1] = g01, g02, g12
     b0, b1, b2 = -c0, -c1, -c2
     size0 = size1 = size2 = total
-    for i in moved:
-        one = duals[i]
+    for k in range(np.uint64(moved.size)):
+        one = _record(duals, moved, k)
         a0, a1, a2 = one.alpha - one.old, one.step, one.last
         square = 1.0 / one.inverse if one.inverse > 0.0 else 0.0
         b0 += a0
@@ -118,8 +127,8 @@ def _combine(rows, duals, moved, features, x):  # type: ignore[no-untyped-def]
         last[j] = image[j]
         image[j] = new
     gain = 0.0
-    for i in moved:
-        one = duals[i]
+    for k in range(np.uint64(moved.size)):
+        one, i = _record(duals, moved, k), moved[k]
         wanted = x[0] * (one.alpha - one.old) + x[1] * one.step + x[2] * one.last
         one.last = one.step
         one.step = min(max(one.old + wanted, 0.0), one.u) - one.old
@@ -144,14 +153,14 @@ def _subspace_step(rows, duals, moved, features, scratch):  # type: ignore[no-un
     plain = b[0] - g[0, 0] / 2
     gain = _combine(rows, duals, moved, features, x)
     if x[0] > 0.0 and gain > plain:
-        for i in moved:
-            one = duals[i]
+        for k in range(np.uint64(moved.size)):
+            one = _record(duals, moved, k)
             one.old = one.alpha = min(max(one.old + one.step, 0.0), one.u)
         for j in range(w.size):
             w0[j] = w[j] = w0[j] + image[j]
         return gain / plain if plain > 0.0 else 1.0
-    for i in moved:
-        one = duals[i]
+    for k in range(np.uint64(moved.size)):
+        one = _record(duals, moved, k)
         one.step = one.alpha - one.old
         one.old = one.alpha
     for j in range(w.size):
@@ -185,8 +194,8 @@ def scale_free(rows, duals, active, features):  # type: ignore[no-untyped-def]
     w, w0, image, last = features
     image[:] = 0.0
     total, room = 0.0, np.inf
-    for i in active:
-        one = duals[i]
+    for k in range(np.uint64(active.size)):
+        one, i = _record(duals, active, k), active[k]
         one.step = one.last = 0.0
         if 0.0 < one.alpha < one.u:
             one.step = one.alpha
@@ -198,8 +207,8 @@ def scale_free(rows, duals, active, features):  # type: ignore[no-untyped-def]
         slope -= w[j] * image[j]
         size += image[j] * image[j]
     growth = min(max(slope / max(size, 1e-300), -1.0), room - 1.0) if total > 0.0 else 0.0
-    for i in active:
-        one = duals[i]
+    for k in range(np.uint64(active.size)):
+        one = _record(duals, active, k)
         one.old = one.alpha = min(one.alpha + growth * one.step, one.u)
     for j in range(w.size):
         w0[j] = w[j] = w[j] + growth * image[j]

@@ -52,11 +52,12 @@ class HeldRows:
             self.release()
             keep = among(self.rows, wanted)
         missing = ~among(wanted, self.rows)
-        new_rows, new, norms = self._read(wanted[missing], None if lengths is None else lengths[missing])
+        _, new, norms = self._read(wanted[missing], None if lengths is None else lengths[missing])
         if self.rows.size == 0:
-            self.rows, self.parts, self.norms = new_rows, new, norms
-        elif new_rows.size or not keep.all():
-            self._merge(keep, new_rows, new, norms)
+            self.rows, self.parts, self.norms = wanted, new, norms
+        elif missing.any() or not keep.all():
+            self._exchange(keep, missing, new, norms)
+            self.rows = wanted
 
     @property
     def bytes(self) -> int:
@@ -83,18 +84,38 @@ class HeldRows:
         csr.sign_rows(found.x.indptr, found.x.data, found.labels)
         return found.rows, (found.x.indptr, found.x.indices, found.x.data), found.norms
 
-    def _merge(self, keep: np.ndarray, new_rows: np.ndarray, new: Parts, new_norms: np.ndarray) -> None:
-        old = self.parts
-        nnz = int(np.diff(old[0])[keep].sum(dtype=np.int64)) + new[1].size
-        rows = np.empty(int(np.count_nonzero(keep)) + new_rows.size, np.int64)
+    def _exchange(self, keep: np.ndarray, missing: np.ndarray, new: Parts, new_norms: np.ndarray) -> None:
+        """Let go of all rows but some, and put new ones in between, without a second copy of those that stay.
+
+        Both masks are by row: ``keep`` of the rows held so far, ``missing`` of those held afterwards.
+        """
+        kept, norms = int(np.count_nonzero(keep)), np.empty(missing.size)
+        norms[~missing], norms[missing] = self.norms[keep], new_norms
+        indptr, indices, values = self.parts
+        self.parts, self.norms = self._none()[1], norms  # who shares an array keeps it from growing
+        csr.copy_rows((indptr, indices, values), np.flatnonzero(keep), 0, (indptr, indices, values))
+        nnz = int(indptr[kept]) + new[1].size
         index_type: type = np.int32 if nnz <= np.iinfo(np.int32).max else np.int64
-        values: np.ndarray = np.empty(nnz, value_type(self.wide))
-        out: Parts = np.zeros(rows.size + 1, index_type), np.empty(nnz, index_type), values
-        csr.interleave_rows(self.rows, keep, old, new_rows, new, rows, out)
-        norms = np.empty(rows.size)
-        norms[np.searchsorted(rows, self.rows[keep])] = self.norms[keep]
-        norms[np.searchsorted(rows, new_rows)] = new_norms
-        self.rows, self.parts, self.norms = rows, out, norms
+        indptr = resized(indptr, missing.size + 1, index_type)
+        indices, values = resized(indices, nnz, index_type), resized(values, nnz, value_type(self.wide))
+        csr.insert_rows((indptr, indices, values), missing, new)
+        self.parts = indptr, indices, values
+
+
+def resized(array: np.ndarray, size: int, dtype: type) -> np.ndarray:
+    """Return an array with more or fewer entries at its end, in place where nobody else has it: large ones are not
+    copied then, the system moves their pages.
+    """
+    if array.dtype == dtype:
+        try:
+            array.resize(size)
+        except ValueError:
+            pass
+        else:
+            return array
+    found = np.empty(size, dtype)
+    found[: array.size] = array[:size]
+    return found
 
 
 def among(some: np.ndarray, rows: np.ndarray) -> np.ndarray:
