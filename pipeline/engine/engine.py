@@ -87,6 +87,10 @@ class Engine:
             return [function(item) for item in items]
         return list(backend.each(function, items, (), len(items)))
 
+    def cores_here(self) -> int:
+        """Return how many cores work that is no pass may use in this process just now."""
+        return self.here.backend.workers
+
     def keeping(self, items: Sequence[Any]) -> Kept | None:
         """Return what keeps things with some items, from call to call; None where that is this machine."""
         if self.backend.name in SCHEDULERS:

@@ -105,6 +105,10 @@ class Partner(Engine):
         (result,) = self.together.results(_Ask(function, shards, shared, merge=merge))
         return result
 
+    def cores_here(self) -> int:
+        """Return how many cores there are for this member: its own, and those that nobody uses."""
+        return 1 + max(0, self.together.cores - self.together.busy)
+
     def keeping(self, items: Sequence[Any]) -> None:
         """Keep nothing: passes are shared with others, and made where these ask for them."""
         del items

@@ -312,9 +312,8 @@ def sign_rows(indptr, values, labels):  # type: ignore[no-untyped-def]
 @kernel
 def insert_rows(parts, missing, new):  # type: ignore[no-untyped-def]
     """Put new rows where a mask by row says that they are missing; the others are in front, and there is room."""
-    indptr, indices, values = parts
-    left = new[0].size - 1
-    old, end = missing.size - left, indices.size
+    indptr, left = parts[0], new[0].size - 1
+    old, end = missing.size - left, parts[1].size
     indptr[missing.size] = end
     for n in range(missing.size - 1, -1, -1):
         if left == 0:  # the others are where they belong

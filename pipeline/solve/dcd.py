@@ -24,12 +24,14 @@ breast cancer 1.21), on coarse grids of kdda-like, url-like, imdb and census 0.9
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import numpy as np
 
+from pipeline.cores import each
 from pipeline.solve.contract import Solver
-from pipeline.solve.dcd_kernel import DUAL, add_rows, exact_gap
+from pipeline.solve.dcd_kernel import DUAL, add_rows, call_back, meet
 from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.rows import rows_of
 from pipeline.solve.subspace_kernel import scale_free, settle, sweeps
@@ -40,6 +42,7 @@ DENSE_VALUE = 0.25  # what a value of a dense row costs
 NONZEROS_A_ROW, STEP_A_ROW, STEP_A_FEATURE = 20, 15, 3  # what visits and subspace steps cost besides nonzeros
 # Plain choices. With FIRST_CAUTION, FIRST_STEP, LOOK_AGAIN or LEAST_WORK halved or doubled, paths on four data sets
 # took 0.84 to 1.06 times the visits and 0.99 to 1.02 times the passes (``python -m tests.bench.choices``):
+NONZEROS_A_PART = 1_000_000  # a few milliseconds: what is worth a core of its own
 NONZEROS_A_CALL = 2_000_000  # a few milliseconds: how late Ctrl-C and the clock may be
 MOST_SWEEPS = 1_000_000  # for ever
 MOST_A_BURST, LEAST_A_BURST = 10, 50_000  # sweeps; nonzeros, of which a call from Python must have some
@@ -80,7 +83,7 @@ class Descent:
         self.rows = rows_of(problem)
         self.problem, self.shrink = problem, shrink
         n, d = problem.z.shape
-        self.duals = _duals(alpha, problem.u)
+        self.duals, self.parts = _duals(alpha, problem.u), _parts(n, problem.nnz)
         state = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567890ABCDEF) % 2**64 or 1], dtype=np.uint64)
         self.order = (np.arange(n, dtype=np.uint32), state, np.array([n, np.inf, -np.inf]))
         self.w = problem.known.copy()
@@ -101,7 +104,10 @@ class Descent:
         """Sum w afresh, bring the rows back that may move, and return the gap of (w, alpha)."""
         self.w[:] = self.problem.known
         add_rows(self.rows, self.problem.moved(self.alpha), self.w)
-        gap = float(exact_gap(self.rows, self.duals, self.w, self.order, self.shrink))
+        is_zero = not bool(self.w.any())
+        found = each(lambda part: meet(self.rows, self.duals, self.w, is_zero, *part), self.parts)
+        gap = float(sum(part[0] for part in found))
+        call_back(self.duals, self.order, self.shrink, max(part[1] for part in found), min(part[2] for part in found))
         self.features[1][:] = self.w
         if self.sweeps:
             settle(self.rows, self.duals, self.order[0][int(self.order[2][0]) :], self.features)
@@ -166,6 +172,13 @@ class Descent:
         self.quiet = 0 if estimate < self.lowest else self.quiet + 1
         self.lowest = min(self.lowest, estimate)
         return estimate, promised or fallen or self.quiet >= MOST_QUIET
+
+
+def _parts(n: int, nnz: int) -> list[tuple[int, int]]:
+    """Cut n rows into parts that are looked at one by one, of (first, stop): the same whatever cores there are."""
+    count = max(1, min(n, nnz // NONZEROS_A_PART))
+    ends = [n * k // count for k in range(count + 1)]
+    return list(itertools.pairwise(ends))
 
 
 def _duals(alpha: np.ndarray, u: np.ndarray) -> np.ndarray:

@@ -32,6 +32,7 @@ _FAR, _NEAR = np.uint64(12), np.uint64(6)  # visits ahead: ask for a row's recor
 _AHEAD = np.uint64(64)  # values asked for; what follows them the hardware sees coming
 # Asking for the entries of w that the next rows are to be multiplied with, as passes do, is slower (kdda-like at 0.5, w
 # of 80 MB: 8.4 ns without, 9.7 and 9.9 for the next row and the one after it).
+_FAR_W, _ROWS_AHEAD = 1 << 20, 4  # but where rows are met in order: entries of w from which on it pays (``maths.csr``)
 _U0, _U1, _U2, _U3, _U4, _U8, _U16 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 8, 16))
 
 
@@ -187,25 +188,27 @@ def add_rows(rows, alpha, w):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _is_zero(w):  # type: ignore[no-untyped-def]
-    """Whether w = 0. (``np.any`` would bring all of Numba's array functions with it whenever the kernel is loaded.)"""
-    first = 0
-    while first < w.size and w[first] == 0.0:
-        first += 1
-    return first == w.size
+def _ask_for(indices, start, end, w):  # type: ignore[no-untyped-def]
+    """Ask for the entries of w that one sparse row is to be multiplied with."""
+    if indices.ndim == 1:
+        for k in range(start, end):
+            prefetch(w, np.uint64(indices[k]))
 
 
 @kernel
-def exact_gap(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
-    """Return the gap at w = w_alpha, the sum of u_i max(0, 1 - f_i) - alpha_i (1 - f_i), and note the margins f_i.
+def meet(rows, duals, w, is_zero, first, stop):  # type: ignore[no-untyped-def]
+    """Note the margins f_i of some rows at w = w_alpha, which may be known to be 0.
 
-    All rows come back into use; with ``shrink``, but for those that a sweep at this w would set aside.
+    Returns the sum of their gap terms u_i max(0, 1 - f_i) - alpha_i (1 - f_i), and the largest and the smallest
+    projected gradient.
     """
     indptr, indices, values = rows
-    active, _, limits = order
     total, largest, smallest = 0.0, -np.inf, np.inf
-    is_zero = _is_zero(w)
-    for i in range(duals.size):
+    is_far = w.size >= _FAR_W and not is_zero
+    for i in range(first, stop):
+        if is_far and i + _ROWS_AHEAD < stop:
+            start = np.uint64(indptr[i + _ROWS_AHEAD])
+            _ask_for(indices, start, min(np.uint64(indptr[i + _ROWS_AHEAD + 1]), start + _AHEAD), w)
         one = duals[i]
         f = 0.0 if is_zero else product(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
         one.margin = f
@@ -213,6 +216,13 @@ def exact_gap(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
         total += _gap_term(gradient, alpha, u)
         projected = _projected(gradient, alpha, u)
         largest, smallest = max(largest, projected), min(smallest, projected)
+    return total, largest, smallest
+
+
+@kernel
+def call_back(duals, order, shrink, largest, smallest):  # type: ignore[no-untyped-def]
+    """Take all rows back into use; with ``shrink``, but for those that a sweep at these margins would set aside."""
+    active, _, limits = order
     _set_limits(limits, duals.size, largest, smallest)
     first, last = 0, duals.size
     for i in range(duals.size):
@@ -224,4 +234,3 @@ def exact_gap(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
             active[first] = i
             first += 1
     limits[0] = first
-    return total

@@ -91,29 +91,32 @@ class HeldRows:
         """
         kept, norms = int(np.count_nonzero(keep)), np.empty(missing.size)
         norms[~missing], norms[missing] = self.norms[keep], new_norms
-        indptr, indices, values = self.parts
-        self.parts, self.norms = self._none()[1], norms  # who shares an array keeps it from growing
-        csr.copy_rows((indptr, indices, values), np.flatnonzero(keep), 0, (indptr, indices, values))
-        nnz = int(indptr[kept]) + new[1].size
+        parts = list(self.parts)
+        self.parts, self.norms = self._none()[1], norms
+        csr.copy_rows(tuple(parts), np.flatnonzero(keep), 0, tuple(parts))
+        nnz = int(parts[0][kept]) + new[1].size
         index_type: type = np.int32 if nnz <= np.iinfo(np.int32).max else np.int64
-        indptr = resized(indptr, missing.size + 1, index_type)
-        indices, values = resized(indices, nnz, index_type), resized(values, nnz, value_type(self.wide))
+        values = resized(parts, nnz, value_type(self.wide))
+        indices = resized(parts, nnz, index_type)
+        indptr = resized(parts, missing.size + 1, index_type)
         csr.insert_rows((indptr, indices, values), missing, new)
         self.parts = indptr, indices, values
 
 
-def resized(array: np.ndarray, size: int, dtype: type) -> np.ndarray:
-    """Return an array with more or fewer entries at its end, in place where nobody else has it: large ones are not
-    copied then, the system moves their pages.
+def resized(arrays: list[np.ndarray], size: int, dtype: type) -> np.ndarray:
+    """Take the last array, and return it with more or fewer entries at its end.
+
+    Where nobody else has it that is done in place: what is large is not copied, the system moves its pages.
     """
+    array = arrays.pop()
     if array.dtype == dtype:
         try:
             array.resize(size)
-        except ValueError:
+        except ValueError:  # somebody has
             pass
         else:
             return array
-    found = np.empty(size, dtype)
+    found: np.ndarray = np.empty(size, dtype)
     found[: array.size] = array[:size]
     return found
 

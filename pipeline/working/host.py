@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from pipeline.cores import lending
 from pipeline.working.held import HeldRows
 from pipeline.working.solve import SolvedRows, Task, solve_held
 
@@ -42,5 +43,6 @@ class LocalHost(HeldRows):
 
     def solve(self, task: Task) -> SolvedRows:
         """Solve over the rows held."""
-        found = solve_held(self, task)
+        with lending(self.engine.cores_here):
+            found = solve_held(self, task)
         return replace(found, moved=float(self.norms @ task.start) + 2 * float(self.norms @ found.alpha))
