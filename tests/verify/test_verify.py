@@ -215,7 +215,7 @@ def test_rounding_at_a_huge_c_is_no_finding(tmp_path):
 
 MODEL_CHANGES = [
     ({"alpha_value": at(7, lambda a: a / 2)}, "the stored dual"),
-    ({"w_value": at(2, lambda w: w + 1e-7)}, "apart from sum alpha_i z_i"),
+    ({"w_value": at(2, lambda w: w + 1e-7)}, "apart from sum alpha_i z_i|is below P"),  # which depends on the bits
     ({"w_value": at(2, lambda w: 1e200)}, "no finite primal"),
     ({"w_value": at(2, lambda w: np.nan)}, "damaged (w is not a list of finite numbers)"),
     ({"alpha_value": at(7, lambda a: a * 1e3)}, "outside its box from 0 to"),
@@ -230,7 +230,8 @@ MODEL_CHANGES = [
 @pytest.mark.parametrize(("changes", "message"), MODEL_CHANGES, ids=[message for _, message in MODEL_CHANGES])
 def test_a_changed_model_is_found(weighted, copy, changes, message):
     change_model(copy, 2, **changes)
-    assert message in problem(copy, weighted.data, 2)
+    said = problem(copy, weighted.data, 2)
+    assert any(each in said for each in message.split("|"))
 
 
 def test_a_tiny_change_of_a_free_alpha_is_found(weighted, copy):
