@@ -100,8 +100,11 @@ class Engine:
 
         return Kept(self.backend, items) if isinstance(self.backend, Cluster) else None
 
+    def tell(self, place: int, said: Any) -> None:
+        """Say something at a place to all who use this engine together (``together``): here, to nobody."""
+
     def meet(self, place: int, said: T) -> list[T]:
-        """Return what all say at a place who use this engine together (``together``): here, one alone."""
+        """Return what all say at a place: here, one alone. Who has told it there says it again."""
         del place
         return [said]
 

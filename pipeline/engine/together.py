@@ -113,8 +113,12 @@ class Partner(Engine):
         """Keep nothing: passes are shared with others, and made where these ask for them."""
         del items
 
+    def tell(self, place: int, said: Any) -> None:
+        """Say something to all members at a place, where they need not be yet."""
+        self.together.tell(place, self.number, said)
+
     def meet(self, place: int, said: T) -> list[T]:
-        """Return what all members say at a place, in their order: each waits for the others there."""
+        """Return what all members say at a place, in their order: who has not come there yet is waited for."""
         return self.together.met(place, self.number, said)
 
     def close(self) -> None:
@@ -188,17 +192,24 @@ class Together:
             ask.closed = True
             self._take_core()
 
-    def met(self, place: int, number: int, value: Any) -> list[Any]:
-        """Wait, without a core, until all members have said something at a place."""
+    def tell(self, place: int, number: int, value: Any) -> None:
+        """Keep what a member says at a place."""
         with self.turn:
             self._check()
-            found = self.said.setdefault(place, {})
-            found[number] = value
-            self.busy -= 1
+            self.said.setdefault(place, {})[number] = value
             self.turn.notify_all()
-            self.turn.wait_for(lambda: len(found) == self.count or self.failed is not None)
-        self._take_core()
-        self._check()
+
+    def met(self, place: int, number: int, value: Any) -> list[Any]:
+        """Return what all members say at a place; wait for that, without a core, if they have not yet."""
+        self.tell(place, number, value)
+        found = self.said[place]
+        if len(found) < self.count:
+            with self.turn:
+                self.busy -= 1
+                self.turn.notify_all()
+                self.turn.wait_for(lambda: len(found) == self.count or self.failed is not None)
+            self._take_core()
+            self._check()
         return [found[k] for k in range(self.count)]
 
     def _next(self, ask: _Ask) -> tuple[Any] | None:

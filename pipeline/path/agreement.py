@@ -7,6 +7,10 @@ has not improved for ``patience`` values of C (``has_peaked``).
 
 The decision is a pure function of what was said. A run that goes on says first what it had said before it was
 interrupted, so that all decide again as they did.
+
+Where the C are known beforehand a run need not wait for the others as long as no score of theirs could be the end: by
+the scores that it has heard of, the peak is less than ``patience`` steps behind, and later ones only move it on. So
+runs that share cores do not wait for the slowest at every C.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from collections.abc import Sequence
 
 from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
-from pipeline.maths.score import Scores, best, mean_scores
+from pipeline.maths.score import LOG_LOSS, Scores, best, mean_scores
 from pipeline.runs.records import StepRecord
 from pipeline.spec import PathSpec
 
@@ -33,8 +37,9 @@ class Agreement:
 
     def __init__(self, engine: Engine, spec: PathSpec) -> None:
         self.engine, self.spec = engine, spec
-        self.scores: list[list[Scores | None]] = []  # by step, of all runs
-        self.asked = 0
+        self.said: list[Wish] = []
+        self.heard = 0  # of all runs: what they said so many times
+        self.scores: list[list[Scores | None]] = []  # by step, of all runs, as far as they were heard
 
     def again(self, steps: Sequence[StepRecord], ended: bool = False) -> None:
         """Say what was said before these steps, and after them if they were the last."""
@@ -47,13 +52,34 @@ class Agreement:
         """Return the C that all take after these steps; None if they end."""
         if self.spec.grid is not None and not self.spec.patience:
             return wish  # the same for all: nobody need wait
-        said = self.engine.meet(self.asked, Wish(wish, steps[-1].scores if steps else None))
-        self.asked += 1
-        if steps:
-            self.scores.append([each.scores for each in said])
+        self.said.append(Wish(wish, steps[-1].scores if steps else None))
+        self.engine.tell(len(self.said) - 1, self.said[-1])
+        wishes: list[float | None] = [wish]
+        while self.heard < len(self.said) and not self._goes_on(wish, len(steps)):
+            wishes = self._hear()
         if self.peaked:
             return None
-        return min((each.c for each in said if each.c is not None), default=None)
+        return wish if self.spec.grid is not None else min((c for c in wishes if c is not None), default=None)
+
+    def _hear(self) -> list[float | None]:
+        """Wait for what all say next; take note of their scores, and return their wishes."""
+        said = self.engine.meet(self.heard, self.said[self.heard])
+        if self.heard:
+            self.scores.append([each.scores for each in said])
+        self.heard += 1
+        return [each.c for each in said]
+
+    def _goes_on(self, wish: float | None, done: int) -> bool:
+        """Tell whether all take the step to a C of the grid, whatever those say that were not heard of yet.
+
+        Rows of one class alone may leave a score undefined at some C, and its run then does not count at any.
+        """
+        known = [scores for step in self.scores for scores in step if scores is not None]
+        if self.spec.grid is None or wish is None or self.spec.select == LOG_LOSS:
+            return False
+        if not known or any(score is None for scores in known for score in scores.values()):
+            return False
+        return done <= (best(_means(self.scores), self.spec.select) or 0) + self.spec.patience
 
     @property
     def peaked(self) -> bool:
@@ -68,10 +94,13 @@ def has_peaked(found: Sequence[Sequence[Scores | None]], spec: PathSpec) -> bool
     """
     if not spec.patience:
         return False
-    scored = [[scores for scores in step if scores is not None] for step in found]
-    if not scored or not all(scored):
-        return False
-    means = mean_scores(list(zip(*scored, strict=True)))
+    means = _means(found)
     top = best(means, spec.select)
     has_moved = any(mean[spec.select] != means[0][spec.select] for mean in means)
     return top is not None and has_moved and len(means) - 1 - top >= spec.patience
+
+
+def _means(found: Sequence[Sequence[Scores | None]]) -> Sequence[Scores]:
+    """Return the mean scores by step; none where a step has no scores."""
+    scored = [[scores for scores in step if scores is not None] for step in found]
+    return mean_scores(list(zip(*scored, strict=True))) if scored and all(scored) else []
