@@ -4,7 +4,8 @@ A step starts from the step before it, or from a reference (a step of another ru
 whose C is nearer. Both kinds teach the next step of their kind how far margins move. All of that is read off
 steps.jsonl, so that a run that was interrupted goes on as if it had not been. A reference is carried over and certified
 once, however many C it is the nearest to. What new rows, and rows that went, did to the margins at a reference's own C
-is what they are expected to do at the next one (nights on url-like: one round a step where there were two).
+is what they are expected to do at the next one (nights on url-like: one round a step where there were two). What a
+reference on these data has taught its own run holds here, too: margins move as far from one C to the next.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class Starts:
 
     def __init__(self, space: Space, writer: StepWriter, spec: PathSpec, references: Sequence[StepView]) -> None:
         self.space, self.writer, self.spec, self.references = space, writer, spec, references
+        these = writer.header.data.fingerprint
+        self.of_these_data = all(each.fingerprint == these for each in references)  # whatever rows are left out
         self._kept: tuple[StepView, Point] | None = None
 
     def at(self, c: float, last: Step | None) -> Start | None:
@@ -69,13 +72,13 @@ class Starts:
         facts = self.writer.steps[-1]
         if self._came_from_the_step_before():
             return Outlook(facts.theta, facts.error, facts.c_ref)
-        return Outlook(facts.theta)
+        return Outlook(facts.theta, facts.error if self.of_these_data else None)
 
     def _outlook_from(self, reference: StepView) -> Outlook:
         """Return what the last step from a reference has taught: in this run, or in the reference's own."""
         if self.writer.steps and not self._came_from_the_step_before():
             facts = self.writer.steps[-1]
-        elif reference.c_ref in [each.c for each in reference.data.reference]:
+        elif self.of_these_data or reference.c_ref in [each.c for each in reference.data.reference]:
             facts = reference
         else:
             return Outlook()

@@ -365,3 +365,12 @@ def test_a_reference_whose_files_were_changed_proves_nothing_false(tmp_path, cha
     run = pipeline.fit_path(data, out=tmp_path / "new", grid=[0.051], reference=open_run(old.path).steps[0], rule=rule)
     check_run(WORLD, run)
     assert all(finding.holds for finding in found(run.path, data))
+
+
+def test_what_a_reference_on_these_data_has_taught_holds_here(tmp_path):
+    """A step from a model of a path on the same data solves for about as few rows as the path itself does."""
+    data = write_shards(tmp_path, plain_world(4000, 20, seed=11), [2000])
+    path = pipeline.fit_path(data, grid=[0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
+    step = pipeline.fit_path(data, grid=[0.5], reference=path.steps).steps[0]
+    assert step.c_ref == 0.3
+    assert step.working_set < 2 * path.steps[4].working_set < 2000
