@@ -31,7 +31,7 @@ CHOICES: list[tuple[ModuleType, str]] = [
     *((step, name) for name in ("SHARE_FOR_SOLVER",)),
     *((dcd, name) for name in ("FIRST_STEP", "LOOK_AGAIN", "LEAST_WORK", "FIRST_CAUTION")),
     *((auto, name) for name in ("FIRST_LOOK", "PROMISE", "PATIENCE")),
-    *((auto, name) for name in ("FIRST_LOOK_AT_CG", "PROMISE_AT_CG", "PATIENCE_AT_CG")),
+    *((auto, name) for name in ("FIRST_LOOK_AT_CG", "PROMISE_AT_CG", "PATIENCE_AT_CG", "SINGULAR", "UNDERSTATED")),
 ]
 
 
