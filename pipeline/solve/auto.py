@@ -28,7 +28,7 @@ given a chance early: the constants AT_CG are from 25 reduced problems of eps-pa
 of CPU; 37.8 with promise and patience as for direct systems. With fewer (click logs: as many features as rows) dcd took
 0.9 to 1.7 times what was predicted and newton 1.3 to 9 times, so three times that is what dcd has to beat
 (UNDERSTATED). Both numbers are from grids of C on four made click logs of 200,000 to a million rows: 47 s of CPU where
-it was 82, dcd alone 47. On nine other problems, of 20,000 to 40,000 rows, 2.4 s where it was 12.
+it was 82, dcd alone 47. On nine other problems, of 20,000 to 40,000 rows, 2.4 s where it was 13.
 
 Time is counted in operations, not read from a clock: the same problem takes the same way, to the bit, however busy
 the machine is.
