@@ -56,7 +56,8 @@ def screening_figure(path: OverC, rule: str) -> Figure:
         (number(float(c)), *(f"{int(values[k]):,}" for values in parts.values()), share(1 - shares["kept"][k]))
         for k, c in enumerate(path.c)
     ]
-    said = f"Rows proven by {RULE_NAMES[rule]} before the solve: alpha = 0 (ZERO), alpha at its bound (UPPER), or kept"
+    by = RULE_NAMES.get(rule, rule)
+    said = f"Rows proven by {by} before the solve: alpha = 0 (ZERO), alpha at its bound (UPPER), or kept"
     table = PageTable("Rows by verdict", ("C", "ZERO", "UPPER", "kept", "screened"), rows)
     draw = partial(charts.stacked, cs=path.c, parts=shares, label="share of rows", share=True)
     return Figure("Screened before the solve", said, draw, table)

@@ -14,9 +14,12 @@ from pipeline.errors import RunError
 from pipeline.maths.histogram import score_histogram
 from pipeline.maths.score import auc
 from pipeline.path.fit import fit_path
+from pipeline.report.figures import RULE_NAMES, screening_figure
 from pipeline.report.held_out import bars, confusion_counts, curves, groups
+from pipeline.report.over_c import over_c
 from pipeline.report.report import FIGURES, write_figure
 from pipeline.runs.classes import ClassesRun
+from pipeline.spec import RULES
 from tests.formats import Table
 from tests.trained import command, shards_of, sparse_rows
 
@@ -49,6 +52,11 @@ def test_from_the_command_line(capsys, run, tmp_path):
 
 def test_the_command_offers_what_there_is():
     assert cli_report.FIGURES == FIGURES
+
+
+@pytest.mark.parametrize("rule", [*RULES, "of tomorrow"])
+def test_a_rule_that_was_added_needs_no_other_name(run, rule):
+    assert f"Rows proven by {RULE_NAMES.get(rule, 'of tomorrow')} " in screening_figure(over_c(run), rule).description
 
 
 def test_a_figure_takes_no_data(capsys, run, tmp_path):
