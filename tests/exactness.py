@@ -43,7 +43,7 @@ from pipeline.working.solver import LinearPair
 from pipeline.working.state import RowState
 from tests.exact_oracle import descend, dot, optimum
 from tests.in_memory.problem import combination
-from tests.in_memory.screening import MemoryRows, refer, screen
+from tests.in_memory.screening import UPWARDS, MemoryRows, refer, screen
 
 LEAST_C, MOST_C = 1e-200, 1e200
 SCALES = (-531, 531)  # 2^-531 is 1.4e-160, 2^531 is 7e159
@@ -162,7 +162,7 @@ def one(seed: int, number: int, judge: Judge) -> None:
         pair = refer(rows, c_ref, start, alpha, None if kind in ("apart", "wild") else start)
         found = pair.reference.certificate
         judge.certificate((found.primal, found.dual, found.relative_gap), exact_gap(problem, c_ref, start, alpha), what)
-        for rule in ("bt1", "bt2", "it", *(["gap"] if c_ref == problem.c else [])):
+        for rule in (*UPWARDS, *(["gap"] if c_ref == problem.c else [])):
             judge.verdicts(screen(rows, pair, problem.c, rule).verdicts, margins, f"{what} {rule}")
     except SieveError:
         judge.tried["refused"] += 1
@@ -224,7 +224,7 @@ def asleep(seed: int, number: int, judge: Judge) -> None:
                 judge.tried["not read"] += 0 if point.look.read is None else int(np.count_nonzero(~point.look.read))
                 said = found.primal, found.dual, found.relative_gap
                 judge.certificate(said, exact_gap(problem, c, pair.w, alpha), what)
-                for rule in ("bt1", "bt2", "it"):
+                for rule in UPWARDS:
                     bounds = point.proof(problem.c, rule).bounds(slice(0, len(margins)))
                     judge.verdicts(verdicts(*bounds), margins, f"{what} {rule}")
         except SieveError:

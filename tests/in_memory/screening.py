@@ -15,10 +15,12 @@ from pipeline.maths.ball import centre_products, drift_of_sum
 from pipeline.maths.certificate import check_feasible, sums_of
 from pipeline.maths.certified_pair import CertifiedPair, certified_pair
 from pipeline.maths.rounding import root, square
-from pipeline.maths.rules import bt1, rule_named
+from pipeline.maths.rules import RULES, bt1, rule_named
 from pipeline.maths.verdicts import KEEP, Screened, verdicts
 from tests.in_memory import problem
 from tests.in_memory.problem import Matrix
+
+UPWARDS = tuple(rule for rule in RULES if rule not in ("gap", "none"))  # those that prove anything at another C
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipeline.maths.verdicts import UPPER, ZERO
-from tests.in_memory.screening import MemoryRows, refer, screen
+from tests.in_memory.screening import UPWARDS, MemoryRows, refer, screen
 from tests.maths.problems import KINDS, make_problem, problems, relative_gap, worsened
 from tests.oracle import solve
 
@@ -52,7 +52,7 @@ def test_no_verdict_contradicts_the_optimum(problem, decades, ratio, gap, seed):
     rows = MemoryRows.of(problem.z, problem.costs)
     for w in (w_alpha, other):
         pair = refer(rows, c_ref, w, alpha, w_alpha=w if w is w_alpha else None)
-        for rule in ("bt1", "bt2", "it"):
+        for rule in UPWARDS:
             check(problem, optimum, screen(rows, pair, c, rule), f"{rule}, {w is w_alpha}")
     at_c = worsened(problem, c, optimum, gap, seed)
     pair = refer(rows, c, problem.z.T @ at_c, at_c)
@@ -92,7 +92,7 @@ def test_sparse_and_dense_rows_agree_and_it_is_never_looser(problem, decades, ra
     alpha = worsened(problem, c_ref, problem.solve(c_ref), 1e-5, 0)
     dense, sparse = MemoryRows.of(problem.z, problem.costs), MemoryRows.of(sp.csr_array(problem.z), problem.costs)
     found = {}
-    for rule in ("bt1", "bt2", "it"):
+    for rule in UPWARDS:
         a, b = (screen(r, refer(r, c_ref, r.z.T @ alpha, alpha), ratio * c_ref, rule) for r in (dense, sparse))
         scale = 1 + np.abs(a.lower) + np.abs(a.upper)
         np.testing.assert_allclose(a.lower / scale, b.lower / scale, atol=1e-6)

@@ -11,11 +11,13 @@ import pytest
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.maths.histogram import confusion, score_histogram
+from pipeline.maths.rules import RULES, rule_named
 from pipeline.path.fit import fit_path, tune
 from pipeline.runs.directory import open_run
 from pipeline.runs.held_out import ClassesHeldOut, classes_held_out_of, held_out_of
 from pipeline.verify.classes import verify_any
 from pipeline.verify.held_out import wrong_histogram
+from pipeline.verify.step import PARTS
 from tests.formats import Table
 from tests.tampering import change_header, change_step, lines_of, reseal
 from tests.trained import shards_of, sparse_rows
@@ -217,6 +219,10 @@ def test_scores_beyond_the_range_have_no_histogram():
 
 
 # Counts by rule
+
+
+def test_verify_knows_what_every_rule_is_made_of():
+    assert {name: set(parts) for name in RULES if (parts := rule_named(name).made_of)} == PARTS
 
 
 def test_no_rule_proves_more_than_both_together(made):
