@@ -101,7 +101,7 @@ def client_security(files: Credentials) -> Security:
 
 
 def security_of_all(folder: Path) -> Security:
-    """Return what a process needs that starts a whole cluster: the credentials of all roles, in a folder."""
+    """Return what a process needs that starts a whole cluster, as ``deploy/slurm`` does: all roles' credentials."""
     found = {role: credentials(folder.resolve(), role) for role in ROLES}
     check_credentials(folder)
     certs = {f"tls_{role}_cert": files.cert for role, files in found.items()}

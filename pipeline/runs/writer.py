@@ -1,4 +1,4 @@
-"""Writing a run directory (see ``run_directory``), and going on with one that was interrupted.
+"""Writing a run directory (see ``directory``), and going on with one that was interrupted.
 
 A step counts when its line and its model are whole; a torn last line or a damaged model sends a continued run back to
 the step before. So it is enough to force files to disk now and then: a power cut costs the steps since.

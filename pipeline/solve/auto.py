@@ -5,8 +5,7 @@ Neither is best everywhere (relative gap 1e-4; tests/bench/solvers.py prints the
 - sparse text: dcd by far (imdb at 10^3 C_min: 0.3 s, newton more than 2 s);
 - few features and large C, where many sweeps move w very little: newton (splice at 10^7 C_min: 0.01 s, dcd more than
   3 s; a9a at 10^7 C_min: 0.08 s, dcd more than 3 s);
-- small C: dcd needs a handful of sweeps (a9a at 10 C_min: 0.007 s against 0.03 s).
-
+- small C: dcd needs a handful of sweeps (a9a at 10 C_min: 0.007 s against 0.03 s);
 - one-hot tables with thousands of columns: dcd up to some 10^4 C_min, newton by conjugate gradients beyond
   (nycflights13 at 10^6 C_min, from the step before: 1 s against 8 s).
 

@@ -1,9 +1,9 @@
 """Verify a run: a run that verifies is the run that was made, and its certificates are true in exact arithmetic.
 
 A step holds when its model is whole, the one that was written, and for the C that the step names; alpha is feasible;
-P, D and the relative gap are what steps.jsonl says, and the gap is within the run's ``tol`` (see ``check_step``);
+P, D and the relative gap are what steps.jsonl says, and the gap is within the run's ``tol`` (see ``step``);
 w_alpha is sum alpha_i z_i; counts and scores are right; no verdict is false; C ascends as grid or epsilon ask
-(``check_spacing``); and its line follows the one before (``chain``). Then, whatever made the model, P_C(w) is at most
+(``spacing``); and its line follows the one before (``chain``). Then, whatever made the model, P_C(w) is at most
 (relative gap) x P above the optimum. run.json must agree with the steps and with the data (``origin``), and be as it
 was written (``header``).
 
