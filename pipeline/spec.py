@@ -26,9 +26,9 @@ SCORES = ("accuracy", "balanced_accuracy", "auc", "f1", "log_loss", "weighted_ac
 MOST_C = 10_000  # of a grid: a model is a file, and what a run says of itself is read as a whole
 LEAST_TOL = 1e-15  # float64 has no smaller difference between a primal and a dual value
 LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e6  # 1.6 million steps from C to 10 C; one step
-MOST_MEMORY = 2**63 - 1
+MOST_MEMORY = 2**63 - 1  # an int64, as sizes are
 PATIENCE = 4  # of tuning: values of C without a better score, two decades
-MOST_SEED = 2**63 - 1
+MOST_SEED = 2**63 - 1  # an int64
 MOST_LABELS = 10_000  # that have a weight
 
 

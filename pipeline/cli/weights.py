@@ -22,8 +22,8 @@ Examples:
   svmsieve weights run --top 50 --c 0.1
   svmsieve weights digits-run --class 7               # of several classes: one against the rest
 """
-TOP, TOP_OF_EACH = 20, 5
-CLASSES_SHOWN = 20
+TOP, TOP_OF_EACH = 20, 5  # weights: of one model a screen, of several classes a few each
+CLASSES_SHOWN = 20  # with five weights each, a hundred lines
 LONGEST = 56  # characters of a name: with a class of ten and a weight, a line of 80
 
 

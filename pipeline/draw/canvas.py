@@ -30,7 +30,7 @@ PALETTE = {
 SERIES = ("blue", "orange", "green", "purple", "red", "grey")
 WIDTH, HEIGHT = 5.0, 3.0  # inches: in a column of a page, or on a telephone, letters have their size
 FORMATS = (".svg", ".png", ".pdf")
-LONGEST_NAME = 34
+LONGEST_NAME = 34  # characters: at 9 points half the width
 _NO_DATES: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None, "Creator": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},

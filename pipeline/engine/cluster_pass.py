@@ -25,6 +25,8 @@ from pipeline.engine.on_worker import REMEDY, TOPIC, copied, perform, touch
 from pipeline.engine.sharing import MappedArray, share_in_memory
 from pipeline.errors import EngineError, SieveError
 
+# Plain choices. So many losses without a result between them end a pass; so do fewer at the same shard, which are
+# hardly chance, and fewest where a nanny says that it was memory: the next worker has no more of it.
 REPEATS, DEATHS_AT_A_SHARD, DEATHS_BY_MEMORY = 20, 8, 3
 LOSSES = (KilledWorker, CommClosedError, CancelledError, asyncio.CancelledError)
 

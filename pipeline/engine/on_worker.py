@@ -21,7 +21,7 @@ from pipeline.errors import DatasetError, EngineError, SieveError
 from pipeline.relief import let_go
 
 TOPIC = "svmsieve"
-WORTH_TELLING = 500_000  # nonzeros
+WORTH_TELLING = 500_000  # nonzeros: some milliseconds of work, so that an event is little beside it
 SHARE_OF_LIMIT = 0.5  # of a worker's memory; Dask pauses it at 0.8
 REMEDY = "give the workers more memory or ingest the data into smaller shards"
 

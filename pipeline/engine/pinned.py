@@ -28,7 +28,8 @@ R = TypeVar("R")
 
 MOST_ATTEMPTS = 5  # then it is what they solve that workers are lost by
 SHARE_OF_WORKER = 0.6  # of its memory limit: from 70 % on Dask takes measures
-SECONDS_BETWEEN_LOOKS, SECONDS_TO_SEND = 2.0, 300.0
+SECONDS_BETWEEN_LOOKS = 2.0  # at whether the worker is there, while its result is waited for
+SECONDS_TO_SEND = 300.0  # what it found: vectors of all features, over any network
 LOST = (KilledWorker, CommClosedError, CancelledError, asyncio.CancelledError, TimeoutError, MemoryError)
 
 

@@ -29,7 +29,7 @@ from pipeline.runs.directory import FOLDS, Run, open_run
 from pipeline.runs.memory import Place
 from pipeline.spec import PATIENCE, PathSpec
 
-FEWEST = 2
+FEWEST = 2  # folds: with one there are no rows to train on
 
 
 def possible_folds(data: Dataset, asked: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.dataclass import dataclass
 from pipeline.jit import alike, kernel
 
-MOST_POINTS = 1000
+MOST_POINTS = 1000  # a tenth of a percent apart on average; some 40 kB of run.json
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from pipeline.nightly.ledger import (
 )
 from pipeline.nightly.listing import list_inputs
 
-CHUNK = 1 << 22
+CHUNK = 1 << 22  # bytes of a file that are hashed at a time
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pipeline.nightly.standing import Standing, published_at
 from pipeline.nightly.store import Store
 from pipeline.nightly.tonight import expect_usable
 
-NIGHTS_SHOWN = 7
+NIGHTS_SHOWN = 7  # a week
 
 
 def status(store: Store, how: Standing) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pipeline.spec import PATIENCE, PathSpec
 OF_BOTH = ("tol", "rule", "solver", "holdout", "kernel", "seed")  # settings that path and tune call alike
 OF_PATH = ("c_max", "epsilon", "cv", "select", "patience", "gamma")
 METRICS = {"balanced_accuracy": "balanced", "weighted_accuracy": "weighted"}
-USUAL_FOLDS = 5
+USUAL_FOLDS = 5  # tune's own, which a command need not name
 WHOLE_LATTICE = COARSE * MOST_DECADES + 1  # values of C, where no --c-max was given
 
 

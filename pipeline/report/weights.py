@@ -12,7 +12,7 @@ from pipeline.runs.weights import TopWeights, top_weights
 
 PATHS = 8  # as many as colours and lines tell apart
 MOST_ENTRIES = 200_000_000  # of all models that are read for paths: of more some are left out, evenly
-LEAST_MODELS = 12
+LEAST_MODELS = 12  # however wide they are: with fewer a line has corners, and no course
 MANY = 2000  # weights of either model that are compared
 
 

@@ -14,7 +14,7 @@ from pipeline.runs.directory import Run
 from pipeline.runs.searched import folds_of
 from pipeline.runs.weights import top_weights
 
-MOST_CLASSES_WITH_WEIGHTS = 12
+MOST_CLASSES_WITH_WEIGHTS = 12  # a figure each, as for the histograms of classes (``runs.held_out``)
 TOP, TOP_OF_CLASS = 20, 10  # weights of a model
 
 

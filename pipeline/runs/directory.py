@@ -52,7 +52,7 @@ HEADER, STEPS, MODELS, SCRATCH = "run.json", "steps.jsonl", "models", ".scratch"
 FOLDS, SEARCH = "folds", "search"  # runs of a cross-validation, numbered; runs that a C was chosen by
 PARTS = "classes"  # runs of classes against the rest, by their codes
 KINDS_OF_RUNS = {shown(FORMAT): (READABLE, check_header), shown(CLASSES_FORMAT): (CLASSES_READABLE, check_classes)}
-MOST_C_SHOWN = 8
+MOST_C_SHOWN = 8  # of a run in one line
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -22,7 +22,7 @@ from pipeline.maths.histogram import ScoreHistogram, confusion, score_histogram
 
 HOLDOUT, VALIDATION, OF_FOLDS = ROWS = "holdout", "validation", "folds"
 BINNED = ("edges", "negative", "positive")
-MOST_EDGES = 1000
+MOST_EDGES = 1000  # that a file may have; ``score_histogram`` makes 200
 MOST_CLASSES = 200  # whose confusion is kept: 40,000 numbers
 MOST_BINNED = 12  # classes whose histograms are kept: 600 numbers each
 

@@ -11,6 +11,7 @@ from pipeline.data.dataset import Dataset, Shard
 from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 
+# The ends and the middle, and how far out the few are: long rows set what a block takes, large norms what C does
 QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 
 

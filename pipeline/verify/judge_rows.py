@@ -13,7 +13,7 @@ import math
 from pipeline.jit import kernel
 from pipeline.verify.twofold import UNIT
 
-EPS = 2 * UNIT
+EPS = 2 * UNIT  # from 1 to the next float64
 _INFINITE = math.inf
 
 

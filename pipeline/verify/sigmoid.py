@@ -17,7 +17,8 @@ import numpy as np
 from scipy.special import expit
 
 MOST_LOSS = 52 * math.log(2.0)  # of a row: no probability counts as less than float64's epsilon
-STEPS, HALVINGS, ENOUGH = 200, 60, 1e-16
+STEPS, HALVINGS = 200, 60  # at most, for ever: 2^-60 of a step moves nothing
+ENOUGH = 1e-16  # per row, of Newton's decrement squared: beyond, float64 sees no difference
 LEAST_SPREAD = 1e-14  # of the largest score: as in training, scores that differ by less are all the same
 
 

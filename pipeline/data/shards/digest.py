@@ -21,7 +21,7 @@ from pipeline.jit import alike, inline, kernel
 
 Lanes = tuple[int, int]
 
-_BASES = (0x9E3779B97F4A7C15, 0xD1342543DE82EF95)
+_BASES = (0x9E3779B97F4A7C15, 0xD1342543DE82EF95)  # odd, so that no power of them is 0
 _WORD = 2**64
 _B0, _B1 = np.uint64(_BASES[0]), np.uint64(_BASES[1])
 _K0, _K1, _K2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB), np.uint64(0xC2B2AE3D27D4EB4F)

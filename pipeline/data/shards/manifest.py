@@ -291,9 +291,8 @@ def _distinct(shards: list[ShardInfo]) -> tuple[ShardInfo, ...]:
     return tuple(shards)
 
 
-_checked: dict[
-    bytes, Manifest
-] = {}  # the last contents that were read or written: an append reads no shard's line anew
+# The last contents that were read or written: an append, which has one before and one after, reads no line anew.
+_checked: dict[bytes, Manifest] = {}
 _KEPT = 2
 
 

@@ -35,7 +35,7 @@ ONEHOT, HASH = ENCODES = ("onehot", "hash")
 PARTS = ("minute", "hour", "weekday", "day", "month")
 MIN_COUNT = 5  # rarer values are one feature: what they teach is also said of values that are new tomorrow
 HASH_BITS = 20  # a million buckets: 8 MB a vector, and of 100,000 names one in ten shares its bucket
-MOST_HASH_BITS = 28
+MOST_HASH_BITS = 28  # 2 GB a vector
 AUTO = "auto"
 
 

@@ -6,7 +6,7 @@ from pipeline.data.tables.encoding import AnyRole, Encoding
 from pipeline.data.tables.features import Category, Date, Hashed, Number
 from pipeline.data.tables.plan import HASH_BITS, INDICATOR, MAXABS, MEAN, NONE, STANDARD, ZERO
 
-WIDTHS = (24, 42, 16)
+WIDTHS = (24, 42, 16)  # characters at most, of a terminal of some 80
 _HOW = "  edit it, and pass --columns columns.yaml (--columns none: numbers as they are)"
 Line = tuple[str, str, str]  # column, what became of it, how many features it has
 _SCALED = {STANDARD: "standardised", MAXABS: "over its largest", NONE: "as it is"}

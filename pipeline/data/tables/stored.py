@@ -12,9 +12,9 @@ from pipeline.data.tables.features import Category, Date, Hashed, Number
 from pipeline.data.tables.plan import GAPS, MOST_HASH_BITS, PARTS, SCALES
 from pipeline.data.tables.words import Words
 
-LARGEST = 1.7976931348623157e308
+LARGEST = 1.7976931348623157e308  # float64's
 LARGEST_COUNT = 1 << 62  # as plans have it
-MOST_FEATURES = 2**31 - 2
+MOST_FEATURES = 2**31 - 2  # indices are int32, and the bias may be one more
 _NAMES = list_of(UNICODE, filled=True)
 _NAME_OR_NONE = Must(lambda value: value is None or UNICODE.fits(value), "Unicode text or null")
 _FINITE = number_between(-LARGEST, LARGEST)
