@@ -24,6 +24,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
+from pipeline.files import atomic
 from pipeline.linking import UnlinkableError, linked_entry, linker, needs, numba_version
 
 VERSION = 2  # of the files
@@ -85,13 +86,8 @@ class CodeFile:
             "environments": {name: [one.str for one in consts] for name, consts in environments.items()},
         }
         content = json.dumps(head).encode() + b"\n" + code
-        written = self.folder / f".{os.getpid()}.{self.name}"  # as the umask says: images have other users
-        with suppress(OSError):  # of a full disk: it is compiled again next time
-            try:
-                written.write_bytes(_digest(content) + b"\n" + content)
-                written.replace(self.folder / self.name)
-            finally:
-                written.unlink(missing_ok=True)
+        with suppress(OSError), atomic(self.folder / self.name, sync=False) as stream:  # else it is compiled again
+            stream.write(_digest(content) + b"\n" + content)
 
 
 def _digest(content: bytes) -> bytes:
