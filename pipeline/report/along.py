@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.maths.rules import rule_named
 from pipeline.report.figures import (
+    RULE_NAMES,
     gap_figure,
     reads_figure,
     rules_figure,
@@ -54,8 +56,10 @@ def _screening(run: RunOf[Any], path: OverC, drawn: OverC | None) -> PageSection
         section.tables.append(PageTable("Rows by verdict", ("verdict", "rows", "share"), cells, names=1))
     if drawn is not None:
         section.figures += [screening_figure(drawn, run.spec.rule), rules_figure(drawn)]
-        if run.spec.rule == "it" and len(drawn.rules) == 1:
-            section.missing.append("The run was made before rows were counted by BT1 and BT2 alone.")
+        parts = rule_named(run.spec.rule).made_of
+        if parts and len(drawn.rules) == 1:
+            alone = " and ".join(RULE_NAMES.get(part, part) for part in parts)
+            section.missing.append(f"The run was made before rows were counted by {alone} alone.")
     return section
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -14,6 +16,7 @@ from pipeline.errors import RunError
 from pipeline.maths.histogram import score_histogram
 from pipeline.maths.score import auc
 from pipeline.path.fit import fit_path
+from pipeline.report.along import sections_along
 from pipeline.report.figures import RULE_NAMES, screening_figure
 from pipeline.report.held_out import bars, confusion_counts, curves, groups
 from pipeline.report.over_c import over_c
@@ -57,6 +60,13 @@ def test_the_command_offers_what_there_is():
 @pytest.mark.parametrize("rule", [*RULES, "of tomorrow"])
 def test_a_rule_that_was_added_needs_no_other_name(run, rule):
     assert f"Rows proven by {RULE_NAMES.get(rule, 'of tomorrow')} " in screening_figure(over_c(run), rule).description
+
+
+def test_a_run_of_before_rows_were_counted_by_part_says_so(run):
+    path = over_c(run)
+    older = replace(path, rules={"it": path.rules["it"]})
+    for drawn, said in ((path, []), (older, ["The run was made before rows were counted by BT1 and BT2 alone."])):
+        assert next(s for s in sections_along(run, drawn, None) if s.heading == "Screening").missing == said
 
 
 def test_a_figure_takes_no_data(capsys, run, tmp_path):
