@@ -175,6 +175,13 @@ def running(shared_cluster):
     shared_cluster.have_workers(0)
 
 
+@pytest.fixture
+def cluster(running):
+    """A cluster of two workers, whatever earlier tests did to it."""
+    running.have_workers(2)
+    return running
+
+
 @pytest.fixture(scope="module")
 def watcher(running):
     """A client of that cluster."""

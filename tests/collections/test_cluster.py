@@ -33,13 +33,6 @@ def here():
 
 
 @pytest.fixture
-def cluster(running):
-    """A cluster of two workers, whatever earlier tests did to it."""
-    running.have_workers(2)
-    return running
-
-
-@pytest.fixture
 def engine(cluster):
     with Engine(cluster.address) as engine:
         yield engine

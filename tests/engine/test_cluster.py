@@ -32,13 +32,6 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def cluster(running):
-    """A cluster of two workers, whatever earlier tests did to it."""
-    running.have_workers(2)
-    return running
-
-
-@pytest.fixture
 def engine(cluster):
     with Engine(cluster.address) as engine:
         yield engine

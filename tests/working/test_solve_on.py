@@ -57,11 +57,10 @@ def small_budget():
 
 
 @pytest.fixture
-def cluster(running, watcher):
-    """A cluster of two workers, whatever earlier tests did to it."""
-    running.have_workers(2)
+def cluster(cluster, watcher):
+    """The same, and the scheduler knows both."""
     until(lambda: len(watcher.nthreads()) == 2)
-    return running
+    return cluster
 
 
 @pytest.fixture
