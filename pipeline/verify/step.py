@@ -2,8 +2,8 @@
 
 In runs of version 2 the stored primal is an upper bound of P, the stored dual a lower bound of D, and the stored gap an
 upper bound of the relative gap, in exact arithmetic, and ``drift`` bounds |w_alpha as stored - w_alpha|; its square is
-part of the gap. Version 1 stored what float64 makes of them: they may differ by
-rounding. In both the relative gap itself, in exact arithmetic, must be within the run's ``tol``.
+part of the gap. Version 1 stored what float64 makes of them: they may differ by rounding. In both the relative gap
+itself, in exact arithmetic, must be within the run's ``tol``.
 
 What rounding may do in version 1 is bounded. A margin: by its number of products; C multiplies that, so that on
 separable data at C = 10^6 two honest values of P differ by 10^-9 and more. A sum over n rows: by n EPS/2 of the
