@@ -50,9 +50,10 @@ from pipeline.solve.timing import descent_seconds, newton_seconds
 
 # Chosen by replaying recorded solves (see above); ``python -m tests.bench.choices`` halves and doubles them:
 FIRST_LOOK, PROMISE, PATIENCE = 0.06, 2.0, 1.5
-FIRST_LOOK_AT_CG, PROMISE_AT_CG, PATIENCE_AT_CG = 0.3, 1.0, 0.75  # with more than
-SINGULAR = 4.0  # free alphas a feature
-UNDERSTATED = 3.0  # times the prediction is what newton takes by conjugate gradients with fewer
+SINGULAR = 4.0  # free alphas a feature: where newton needs conjugate gradients, and there are more than that,
+PROMISE_AT_CG, PATIENCE_AT_CG = 1.0, 0.75  # it is given a chance early;
+UNDERSTATED = 3.0  # with fewer it is taken to need so many times what is predicted;
+FIRST_LOOK_AT_CG = 0.3  # and nobody looks earlier than this, either way
 # Plain choices:
 FEWEST_BURSTS = 3  # before a rate is believed
 PROGRESS = 0.1  # of the gap at the start: only a dcd that got so far leaves alphas that are worth starting from
