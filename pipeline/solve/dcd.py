@@ -91,7 +91,7 @@ class Descent:
         self.pace = np.array([FIRST_STEP, 1])
         self.scratch = (np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros((3, 3)), np.zeros(3))
         self.sweeps, self.work, self.n_free = 0, 0.0, 0
-        self.next_scaling = 0 if alpha.any() else 2
+        self.next_scaling = 0 if ((alpha > 0.0) & (alpha < problem.u)).any() else 2  # of what is free, if anything is
         self.caution, self.gap, self.looked, self.lowest, self.quiet = FIRST_CAUTION, np.inf, 0.0, np.inf, 0
         self.best_gap, self.best_dual, self.hollow = np.inf, -np.inf, 0
 

@@ -178,21 +178,25 @@ def sweep(rows, duals, w, order, shrink):  # type: ignore[no-untyped-def]
     return np.int64(kept), n_free, estimate
 
 
+@inline
+def _ask_for(indptr, indices, i, w):  # type: ignore[no-untyped-def]
+    """Ask for the entries of w that a sparse row is to be multiplied with, of a long row the first."""
+    if indices.ndim == 1:
+        start = np.uint64(indptr[i])
+        for k in range(start, min(np.uint64(indptr[i + 1]), start + _AHEAD)):
+            prefetch(w, np.uint64(indices[k]))
+
+
 @kernel
 def add_rows(rows, alpha, w):  # type: ignore[no-untyped-def]
     """Add sum alpha_i z_i to w, row after row: cutting the rows into parts does not change the result's bits."""
     indptr, indices, values = rows
+    last = alpha.size - _ROWS_AHEAD if w.size >= _FAR_W else 0
     for i in range(alpha.size):
+        if i < last and alpha[i + _ROWS_AHEAD] != 0.0:
+            _ask_for(indptr, indices, i + _ROWS_AHEAD, w)
         if alpha[i] != 0.0:
             add_row(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), alpha[i], w)
-
-
-@inline
-def _ask_for(indices, start, end, w):  # type: ignore[no-untyped-def]
-    """Ask for the entries of w that one sparse row is to be multiplied with."""
-    if indices.ndim == 1:
-        for k in range(start, end):
-            prefetch(w, np.uint64(indices[k]))
 
 
 @kernel
@@ -204,11 +208,10 @@ def meet(rows, duals, w, is_zero, first, stop):  # type: ignore[no-untyped-def]
     """
     indptr, indices, values = rows
     total, largest, smallest = 0.0, -np.inf, np.inf
-    is_far = w.size >= _FAR_W and not is_zero
+    last = stop - _ROWS_AHEAD if w.size >= _FAR_W and not is_zero else 0
     for i in range(first, stop):
-        if is_far and i + _ROWS_AHEAD < stop:
-            start = np.uint64(indptr[i + _ROWS_AHEAD])
-            _ask_for(indices, start, min(np.uint64(indptr[i + _ROWS_AHEAD + 1]), start + _AHEAD), w)
+        if i < last:
+            _ask_for(indptr, indices, i + _ROWS_AHEAD, w)
         one = duals[i]
         f = 0.0 if is_zero else product(indices, values, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
         one.margin = f
