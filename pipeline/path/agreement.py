@@ -74,9 +74,9 @@ class Agreement:
 
         Rows of one class alone may leave a score undefined at some C, and its run then does not count at any.
         """
-        known = [scores for step in self.scores for scores in step if scores is not None]
         if self.spec.grid is None or wish is None or self.spec.select == LOG_LOSS:
             return False
+        known = [scores for step in self.scores for scores in step if scores is not None]
         if not known or any(score is None for scores in known for score in scores.values()):
             return False
         return done <= (best(_means(self.scores), self.spec.select) or 0) + self.spec.patience
