@@ -114,8 +114,7 @@ def _judged(problem: ReducedProblem, w: np.ndarray, alpha: np.ndarray, target: f
     w_alpha = problem.combine(alpha)
     gap, best = min(((problem.gap(point, alpha), k) for k, point in enumerate((w, w_alpha))), key=lambda pair: pair[0])
     outcome = "failed" if not np.isfinite(gap) else "converged" if gap <= target else "limit"
-    detail = "the cap of 300 sweeps" if capped else "its own tolerance" if outcome == "limit" else ""
-    return Solution(alpha, (w, w_alpha)[best], gap, outcome, CAP if capped else 0, "liblinear", detail)
+    return Solution(alpha, (w, w_alpha)[best], gap, outcome, CAP if capped else 0, "liblinear")
 
 
 class Liblinear(Solver):
