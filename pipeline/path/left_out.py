@@ -20,7 +20,7 @@ from pipeline.runs.directory import StepView
 from pipeline.runs.held_out import HOLDOUT, OF_FOLDS, classes_held_out_of, held_out_of
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import any_model_of
-from pipeline.working.state import collect
+from pipeline.working.facts import collect
 
 LeftOutScores = tuple[np.ndarray, np.ndarray]  # scores, of several classes a column each, and labels or codes
 

@@ -47,7 +47,8 @@ from pipeline.runs.writer import writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import seen_by
 from pipeline.spec import PathSpec
-from pipeline.working.state import RowState, collect
+from pipeline.working.facts import collect
+from pipeline.working.state import RowState
 from pipeline.working.with_shards import collect_there, kept_with_shards
 
 T = TypeVar("T")

@@ -25,7 +25,8 @@ from pipeline.spec import PathSpec
 from pipeline.use.output import table_to
 from pipeline.use.predictions import with_ids
 from pipeline.use.tables import numbers
-from pipeline.working.state import RowState, collect
+from pipeline.working.facts import collect
+from pipeline.working.state import RowState
 
 if TYPE_CHECKING:
     from pipeline.data.ids import ShardIds

@@ -33,7 +33,7 @@ from pipeline.solve.dcd import solve_dcd
 from pipeline.solve.gram import libsvm
 from pipeline.solve.gram.problem import GramProblem
 from pipeline.solve.reduced import ReducedProblem
-from pipeline.working.state import collect
+from pipeline.working.facts import collect
 from tests.bench.measure import Seconds
 from tests.bench.paper.exact import gram
 from tests.bench.paper.exhibit import APPROACHES, Effort
