@@ -25,8 +25,9 @@ from pipeline.maths.score import gain
 from pipeline.path.train import kept, train_run
 from pipeline.path.tune import calibrated, calibration_json, told_of, tuned
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import FOLDS, Run, open_run
+from pipeline.runs.directory import FOLDS, open_run
 from pipeline.runs.memory import Place
+from pipeline.runs.run import Run
 from pipeline.spec import PATIENCE, PathSpec
 
 FEWEST = 2  # folds: with one there are no rows to train on

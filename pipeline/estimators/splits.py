@@ -28,8 +28,8 @@ from pipeline.path.search import AT_A_TIME, first_c, near
 from pipeline.path.train import kept, train_run
 from pipeline.path.tune import calibration_json, told_of
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import Run
 from pipeline.runs.memory import MemoryPlace, Place
+from pipeline.runs.run import Run
 from pipeline.spec import PATIENCE, PathSpec
 
 Scorer = Callable[..., float]

@@ -29,8 +29,8 @@ from pipeline.errors import BudgetError
 from pipeline.events import Event, Listener, Note, StepProgress, silent
 from pipeline.path.path import run_path
 from pipeline.path.spaces import make_space, projected
-from pipeline.runs.directory import Run, StepView
 from pipeline.runs.memory import Place
+from pipeline.runs.run import Run, StepView
 from pipeline.spec import PathSpec
 from pipeline.working.facts import collect
 from pipeline.working.held import ROW_BYTES, entry_bytes

@@ -32,8 +32,9 @@ from pipeline.path.left_out import LeftOutScores, left_out_scores, record_of
 from pipeline.path.search import Search, train_any
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.classes_writer import rewritten_classes
-from pipeline.runs.directory import SEARCH, Run, StepView
+from pipeline.runs.directory import SEARCH
 from pipeline.runs.memory import Place
+from pipeline.runs.run import Run, StepView
 from pipeline.runs.writer import rewritten
 from pipeline.spec import PathSpec
 

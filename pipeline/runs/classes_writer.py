@@ -12,9 +12,10 @@ from pipeline.errors import RunError
 from pipeline.files import remove_folder, write_json
 from pipeline.runs.classes import ClassesHeader, ClassesRun, chain_of, open_classes
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import HEADER, PARTS, SCRATCH, Run, io_errors, read_item
+from pipeline.runs.directory import HEADER, PARTS, SCRATCH, io_errors, read_item
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import CLASSES_FORMAT
+from pipeline.runs.run import Run
 from pipeline.runs.writer import alone_in, expect_same, make_run_folder
 from pipeline.spec import PathSpec
 

@@ -36,7 +36,6 @@ from pipeline.runs.directory import (
     SCRATCH,
     SEARCH,
     STEPS,
-    Run,
     io_errors,
     model_name,
     open_path,
@@ -47,6 +46,7 @@ from pipeline.runs.directory import (
 from pipeline.runs.memory import MemoryPlace, MemoryWriter, Place
 from pipeline.runs.model_file import SMALL, StoredModel, most_bytes, write_model
 from pipeline.runs.records import RunHeader, StepRecord, step_fields
+from pipeline.runs.run import Run
 from pipeline.runs.sketch_file import SketchRecord, write_sketch
 from pipeline.spec import PathSpec
 

@@ -28,7 +28,7 @@ from pipeline.engine.engine import Engine
 from pipeline.maths.verdicts import KEEP, UPPER, verdicts
 from pipeline.path.space import Point, Space
 from pipeline.path.spaces import make_space, projected
-from pipeline.runs.directory import StepView
+from pipeline.runs.run import StepView
 from pipeline.solve.dcd import solve_dcd
 from pipeline.solve.gram import libsvm
 from pipeline.solve.gram.problem import GramProblem
