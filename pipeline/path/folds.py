@@ -176,7 +176,7 @@ def _scored(engine: Engine, data: Dataset, run: Run, folds: Sequence[Run], liste
     if number is not None and not run.in_memory:
         models = [fold.steps[number] for fold in folds]
         held_out = record_of(data, models, left_out_scores(engine, data, models))
-    return rewritten(run, run.header.changed(cv_scores=means, best_step=number, held_out=held_out))
+    return rewritten(run, cv_scores=means, best_step=number, held_out=held_out)
 
 
 def _mention_what_is_not_defined(found: list[list[Scores]], select: str, listen: Listener) -> None:
