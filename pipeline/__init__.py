@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from pipeline.path.fit import fit_path, tune
     from pipeline.runs.classes import ClassesRun, ClassesStep
     from pipeline.runs.data_record import DataRecord
-    from pipeline.runs.directory import Run, StepView, open_run
+    from pipeline.runs.directory import open_run
     from pipeline.runs.records import RunHeader, StepRecord
+    from pipeline.runs.run import Run, StepView
     from pipeline.spec import PathSpec
     from pipeline.use.describe import describe
     from pipeline.use.export import load_sklearn
@@ -53,8 +54,8 @@ _HOME = {
     "open_run": "pipeline.runs.directory",
     "ClassesRun": "pipeline.runs.classes",
     "ClassesStep": "pipeline.runs.classes",
-    "Run": "pipeline.runs.directory",
-    "StepView": "pipeline.runs.directory",
+    "Run": "pipeline.runs.run",
+    "StepView": "pipeline.runs.run",
     "StepRecord": "pipeline.runs.records",
     "RunHeader": "pipeline.runs.records",
     "DataRecord": "pipeline.runs.data_record",

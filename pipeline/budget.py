@@ -5,7 +5,7 @@ their pages back at any time. So shards are free, and so are the arrays with one
 files. For n rows and d features the projection is
 
     BASE                          Python, libraries, compiled code (and, the first time, the compiler)
-    VECTORS x 8 d                 w, its predecessor, the fold, a product's second vector, and what dcd combines
+    VECTORS x 8 d                 w and w_alpha of two points, the signs', sum c_i z_i, and what the solver combines
     ROW_BYTES x n, or MASKS x n   alpha, margins, norms ... in memory, or in scratch files but for a few masks
     SHARE_FOR_WORKERS of the rest what passes hold of their results, and worker processes where there are any
     what is left                  the working set: rows being solved for, twice while they are exchanged, and what the
@@ -30,7 +30,9 @@ from pipeline.errors import BudgetError
 BASE = 200_000_000
 WORKER = 160_000_000  # the same of a process that makes passes only
 # Counted in the code:
-VECTORS = 11  # w and w_alpha of the last point and of this one, the signs', the fold, dcd's four, one being written
+# w and w_alpha of the last point and of this one, the last signs', sum c_i z_i, and five for the solver: dcd has four;
+# newton, which has more, came to 11 in all at 4 million features, with its copies of rows, in steps of one round:
+VECTORS = 11
 ROW_BYTES = 120  # facts 23, two points with their pairs 64, alpha and margins before 16, expected 8, one more pair 8
 # and where certificates read less than all rows (``path.asleep``):
 KNOWN_VECTORS = 8  # the base's w, w_alpha, signs and w before, D and its inverse, what is left of an estimated vector

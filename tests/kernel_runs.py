@@ -18,8 +18,9 @@ from pipeline.data.shards.digest import row_hashes
 from pipeline.maths.score import best, scores
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import Run, open_run
+from pipeline.runs.directory import open_run
 from pipeline.runs.records import StepRecord
+from pipeline.runs.run import Run
 from pipeline.runs.writer import writing
 from pipeline.spec import PathSpec
 from pipeline.working.split import Split

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.runs.directory import Run, StepView
+from pipeline.runs.run import Run, StepView
 from tests.oracle import LONG
 from tests.worlds import ReadOnce, World, check_counts, check_verdicts
 

@@ -14,7 +14,7 @@ from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.block import ReadRules
 from pipeline.path.fit import fit_path
-from pipeline.runs.directory import Run
+from pipeline.runs.run import Run
 from tests.formats import Table, write_csv, write_svmlight
 
 GRID = (0.01, 0.1, 1.0)

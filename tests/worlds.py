@@ -20,7 +20,7 @@ from pipeline.data.shards.manifest import Manifest
 from pipeline.data.shards.rows import Rows
 from pipeline.data.shards.shard import shard_name, write_shard
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
-from pipeline.runs.directory import Run, StepView
+from pipeline.runs.run import Run, StepView
 from tests.oracle import LONG, Optimum, solve
 
 ROUNDING = 1e-13

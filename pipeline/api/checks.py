@@ -16,7 +16,8 @@ from pipeline.files import local
 from pipeline.keywords import checked_keywords
 from pipeline.maths.verdicts import Screened
 from pipeline.progress import progress
-from pipeline.runs.directory import RunOf, StepView, open_run
+from pipeline.runs.directory import open_run
+from pipeline.runs.run import RunOf, StepView
 from pipeline.scoring.models import any_model_of
 from pipeline.use import export as exporting
 from pipeline.use.screen import screening

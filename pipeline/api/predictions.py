@@ -17,7 +17,8 @@ from pipeline.events import Listener
 from pipeline.keywords import checked_keywords
 from pipeline.progress import progress
 from pipeline.runs.classes import ClassesStep
-from pipeline.runs.directory import RunOf, StepView, open_run
+from pipeline.runs.directory import open_run
+from pipeline.runs.run import RunOf, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import AnyModel, any_model_of
 from pipeline.use.label_values import label_array

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipeline.path.train import AnyStep
     from pipeline.runs.classes import ClassesRun
     from pipeline.runs.data_record import DataRecord
-    from pipeline.runs.directory import Run
+    from pipeline.runs.run import Run
 
 Step = TypeVar("Step")
 ROWS_SHOWN = 12  # of the table of steps: with its head, half a screen
@@ -226,7 +226,7 @@ def reading_of(options: dict[str, Any]) -> Any:
 
 def show_run(run: Run | ClassesRun, as_json: bool) -> None:
     """Print the table of a run, or all of it as JSON."""
-    from pipeline.runs.directory import Run
+    from pipeline.runs.run import Run
 
     if as_json:
         facts = {"run": str(run.path), **run.header.to_json(), "steps": [step.to_json() for step in run.steps]}

@@ -25,7 +25,7 @@ from pipeline.spec import RULES
 
 if TYPE_CHECKING:
     from pipeline.path.train import AnyStep
-    from pipeline.runs.directory import StepView
+    from pipeline.runs.run import StepView
 
 TRAIN_EXAMPLES = """
 \b
@@ -146,7 +146,7 @@ def _nearest(run: str, c: float) -> AnyStep:
 
 def _reference(run: str, c: float) -> StepView:
     """Return the step of a run of two classes to screen with."""
-    from pipeline.runs.directory import StepView
+    from pipeline.runs.run import StepView
 
     step = _nearest(run, c)
     if isinstance(step, StepView):

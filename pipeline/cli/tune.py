@@ -17,7 +17,7 @@ from pipeline.spec import PATIENCE
 
 if TYPE_CHECKING:
     from pipeline.runs.classes import ClassesRun
-    from pipeline.runs.directory import Run
+    from pipeline.runs.run import Run
 
 METRICS = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "auc", "f1": "f1", "log_loss": "log_loss"}
 METRICS |= {"weighted": "weighted_accuracy"}

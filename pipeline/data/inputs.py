@@ -93,12 +93,12 @@ def open_dataset(
     return open_shards(directory)
 
 
-def open_like(path: str | Path, other: Dataset, listen: Listener = silent) -> Dataset:
+def open_like(path: str | Path, other: Dataset) -> Dataset:
     """Open data that are to be read as others were: the columns of a table become the same features."""
     spec = reading_spec()
     if other.encoding is not None:
         spec = replace(spec, bias=other.bias, reading=spec.reading.encoded(other.encoding))
-    return open_dataset(path, spec, listen, given=())
+    return open_dataset(path, spec, given=())
 
 
 def as_they_are(spec: IngestSpec) -> IngestSpec:

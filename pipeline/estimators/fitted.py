@@ -29,7 +29,7 @@ from pipeline.errors import RunError
 from pipeline.estimators.inputs import TrainingRows, is_named
 from pipeline.estimators.odd import explained
 from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.directory import Run, StepView
+from pipeline.runs.run import Run, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel
 from pipeline.scoring.models import any_model_of

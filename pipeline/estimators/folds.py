@@ -23,10 +23,12 @@ from pipeline.estimators.searched import SearchAsked, Searched, seconds_of
 from pipeline.events import Listener
 from pipeline.maths.score import gain
 from pipeline.path.train import kept, train_run
-from pipeline.path.tune import calibrated, calibration_json, told_of, tuned
+from pipeline.path.tune import calibrated, calibration_json, tuned
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import FOLDS, Run, open_run
+from pipeline.runs.directory import FOLDS, open_run
 from pipeline.runs.memory import Place
+from pipeline.runs.run import Run
+from pipeline.runs.writer import rewritten
 from pipeline.spec import PATIENCE, PathSpec
 
 FEWEST = 2  # folds: with one there are no rows to train on
@@ -66,7 +68,7 @@ def in_folds(engine: Engine, training: TrainingRows, spec: PathSpec, asked: Sear
         folds.extend([open_run(place / FOLDS / str(k))] for k in range(spec.cv))
         chosen = _of_folds(run, folds, spec.select).chosen(asked.selection)
         models = [step for (fold,) in folds for step in fold.steps if step.c == chosen]
-        return told_of(run, calibration=calibration_json(calibrated(engine, data, models, kind))) if kind else run
+        return rewritten(run, calibration=calibration_json(calibrated(engine, data, models, kind))) if kind else run
 
     run = kept(asked.out, data, tune if asked.auto else path)
     return _of_folds(run, folds, spec.select)

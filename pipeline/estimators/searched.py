@@ -18,7 +18,7 @@ from pipeline.errors import DataError, SpecError
 from pipeline.maths.score import best, mean_scores, one_se, standard_errors
 from pipeline.path.tune import CHOICES
 from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.directory import Run, StepView
+from pipeline.runs.run import Run, StepView
 
 SCORE = "accuracy"  # any name of which more is better
 

@@ -26,10 +26,11 @@ from pipeline.path.agreement import has_peaked
 from pipeline.path.curve import coarse_grid, fine_grid
 from pipeline.path.search import AT_A_TIME, first_c, near
 from pipeline.path.train import kept, train_run
-from pipeline.path.tune import calibration_json, told_of
+from pipeline.path.tune import calibration_json
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import Run
 from pipeline.runs.memory import MemoryPlace, Place
+from pipeline.runs.run import Run
+from pipeline.runs.writer import rewritten
 from pipeline.spec import PATIENCE, PathSpec
 
 Scorer = Callable[..., float]
@@ -150,6 +151,6 @@ def in_splits(splits: Splits, training: TrainingRows, asked: SearchAsked, listen
         if not asked.probability:
             return run
         chosen = splits.found_by(run).chosen(asked.selection)
-        return told_of(run, calibration=calibration_json(splits.calibrated(chosen, training.classes)))
+        return rewritten(run, calibration=calibration_json(splits.calibrated(chosen, training.classes)))
 
     return splits.found_by(kept(asked.out, data, path))

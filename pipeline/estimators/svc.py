@@ -27,7 +27,7 @@ from pipeline.path.train import budget_for, kept, train_run
 from pipeline.path.tune import tune_run
 from pipeline.progress import progress
 from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.directory import Run, StepView
+from pipeline.runs.run import Run, StepView
 from pipeline.sizes import bytes_of
 from pipeline.spec import PathSpec
 

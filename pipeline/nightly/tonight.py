@@ -32,8 +32,9 @@ from pipeline.path.search import first_c
 from pipeline.path.train import AnyStep, budget_for, train_run
 from pipeline.path.usual_score import usual_score
 from pipeline.runs.classes import ClassesHeader, ClassesRun, ClassesStep
-from pipeline.runs.directory import Run, RunOf, open_run, read_header, read_item
+from pipeline.runs.directory import open_run, read_header, read_item
 from pipeline.runs.records import CLASSES_FORMAT, RunHeader
+from pipeline.runs.run import Run, RunOf
 from pipeline.runs.writer import changed_versions
 from pipeline.spec import PATIENCE, PathSpec
 from pipeline.verify.classes import verify_any

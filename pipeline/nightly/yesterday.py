@@ -21,8 +21,8 @@ from pipeline.path.class_judge import ClassJudge, SplitRows, split_rows
 from pipeline.path.class_weights import settled_for_two, weights_of_classes
 from pipeline.path.train import AnyStep
 from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.directory import Run, StepView
 from pipeline.runs.records import Scores
+from pipeline.runs.run import Run, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import any_model_of
 from pipeline.spec import PathSpec

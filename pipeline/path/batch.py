@@ -29,11 +29,11 @@ from pipeline.errors import BudgetError
 from pipeline.events import Event, Listener, Note, StepProgress, silent
 from pipeline.path.path import run_path
 from pipeline.path.spaces import make_space, projected
-from pipeline.runs.directory import Run, StepView
 from pipeline.runs.memory import Place
+from pipeline.runs.run import Run, StepView
 from pipeline.spec import PathSpec
+from pipeline.working.facts import collect
 from pipeline.working.held import ROW_BYTES, entry_bytes
-from pipeline.working.state import collect
 
 SHARE_TO_HOLD = 0.25  # of all rows, by each of those that are trained at a time; a working set is seldom more
 AT_A_TIME = 6  # at most: enough to share passes; rows of more would wait for theirs in fresh memory, which takes time

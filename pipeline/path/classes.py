@@ -37,10 +37,11 @@ from pipeline.path.path import versions
 from pipeline.runs.classes import ClassesRun, ClassesStep, open_classes
 from pipeline.runs.classes_writer import ClassesWriter, writing_classes
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
-from pipeline.runs.directory import FOLDS, Run, StepView
+from pipeline.runs.directory import FOLDS
 from pipeline.runs.held_out import HOLDOUT, VALIDATION
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import Scores
+from pipeline.runs.run import Run, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.models import classes_model_of

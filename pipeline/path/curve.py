@@ -12,8 +12,8 @@ from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
 from pipeline.maths.score import best, gain, mean_scores, one_se, standard_errors
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import Run
 from pipeline.runs.records import Scores
+from pipeline.runs.run import Run
 
 COARSE, FINE = 2, 8  # values of C a decade: scores change little in less than a factor of 10^(1/8) = 1.33
 AROUND = (-2, -1, 1, 2)  # of the fine ones, about the best of the coarse ones

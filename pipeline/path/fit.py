@@ -16,7 +16,7 @@ from pipeline.path.train import AnyReference, budget_for, judge_of, kept, refere
 from pipeline.path.tune import tune_run
 from pipeline.path.usual_score import with_score
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import Run
+from pipeline.runs.run import Run
 from pipeline.sizes import bytes_of
 from pipeline.spec import PATIENCE, ClassWeight, PathSpec
 

@@ -29,9 +29,10 @@ from pipeline.maths.score import best, mean_scores
 from pipeline.path.batch import Problem, run_together
 from pipeline.path.left_out import left_out_scores, record_of
 from pipeline.path.path import begin_path, run_path, versions
-from pipeline.runs.directory import FOLDS, Run, StepView
+from pipeline.runs.directory import FOLDS
 from pipeline.runs.memory import Place
 from pipeline.runs.records import Scores
+from pipeline.runs.run import Run, StepView
 from pipeline.runs.writer import changed_versions, rewritten
 from pipeline.spec import PathSpec
 from pipeline.working.split import Split, split_keys, split_of
@@ -175,7 +176,7 @@ def _scored(engine: Engine, data: Dataset, run: Run, folds: Sequence[Run], liste
     if number is not None and not run.in_memory:
         models = [fold.steps[number] for fold in folds]
         held_out = record_of(data, models, left_out_scores(engine, data, models))
-    return rewritten(run, run.header.changed(cv_scores=means, best_step=number, held_out=held_out))
+    return rewritten(run, cv_scores=means, best_step=number, held_out=held_out)
 
 
 def _mention_what_is_not_defined(found: list[list[Scores]], select: str, listen: Listener) -> None:

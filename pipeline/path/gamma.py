@@ -26,7 +26,7 @@ from pipeline.jit import alike
 from pipeline.maths.rounding import UNIT, nearest
 from pipeline.maths.spread import sums_of_values
 from pipeline.runs.classes import ClassesStep
-from pipeline.runs.directory import StepView
+from pipeline.runs.run import StepView
 from pipeline.spec import PathSpec
 
 SCALE = "scale"

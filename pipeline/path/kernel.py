@@ -26,8 +26,8 @@ from pipeline.path.lazy import LazyCertifier
 from pipeline.path.reference import carry_over, follow_costs
 from pipeline.path.space import Earlier, Timer, follows
 from pipeline.runs.contract import KeptModel, StepWriter
-from pipeline.runs.directory import StepView
 from pipeline.runs.records import StepRecord
+from pipeline.runs.run import StepView
 from pipeline.scoring.kernel_model import kernel_margins
 from pipeline.solve.gram import gram_solver_named
 from pipeline.solve.gram.problem import GramProblem, GramSolution

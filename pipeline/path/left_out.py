@@ -16,11 +16,11 @@ from pipeline.engine.engine import Engine
 from pipeline.engine.together import Partner, Together
 from pipeline.path.class_judge import split_rows
 from pipeline.runs.classes import ClassesStep
-from pipeline.runs.directory import StepView
 from pipeline.runs.held_out import HOLDOUT, OF_FOLDS, classes_held_out_of, held_out_of
+from pipeline.runs.run import StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import any_model_of
-from pipeline.working.state import collect
+from pipeline.working.facts import collect
 
 LeftOutScores = tuple[np.ndarray, np.ndarray]  # scores, of several classes a column each, and labels or codes
 

@@ -20,8 +20,8 @@ from pipeline.path.certify import Certifier, LinearPoint
 from pipeline.path.reference import carried_pair
 from pipeline.path.space import Earlier, Timer, follows
 from pipeline.runs.contract import KeptModel, StepWriter
-from pipeline.runs.directory import StepView
 from pipeline.runs.records import StepRecord
+from pipeline.runs.run import StepView
 from pipeline.scoring.linear_model import trained_on
 from pipeline.solve import solver_named
 from pipeline.spec import PathSpec

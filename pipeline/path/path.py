@@ -40,14 +40,16 @@ from pipeline.path.starts import Starts
 from pipeline.path.step import Start, Step, Stepper
 from pipeline.runs.contract import StepWriter
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
-from pipeline.runs.directory import Run, StepView, open_path
+from pipeline.runs.directory import open_path
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import RunHeader, Scores, StepRecord
+from pipeline.runs.run import Run, StepView
 from pipeline.runs.writer import writing
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.seen import seen_by
 from pipeline.spec import PathSpec
-from pipeline.working.state import RowState, collect
+from pipeline.working.facts import collect
+from pipeline.working.state import RowState
 from pipeline.working.with_shards import collect_there, kept_with_shards
 
 T = TypeVar("T")

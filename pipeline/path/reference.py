@@ -28,7 +28,7 @@ from pipeline.engine.engine import Engine
 from pipeline.maths.ball import drift_of_sum
 from pipeline.passes.products import products
 from pipeline.passes.sums import row_sum
-from pipeline.runs.directory import StepView
+from pipeline.runs.run import StepView
 from pipeline.spec import PathSpec
 from pipeline.working.solver import LinearPair
 from pipeline.working.state import RowState

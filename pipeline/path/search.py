@@ -21,8 +21,9 @@ from pipeline.path.classes import train_classes
 from pipeline.path.curve import Curve, coarse_grid, fine_grid
 from pipeline.path.path import run_path
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import Run, stored_spec
+from pipeline.runs.directory import stored_spec
 from pipeline.runs.memory import Place
+from pipeline.runs.run import Run
 from pipeline.spec import PathSpec
 
 FIRST = 10.0  # times C_min, where all rows but a few are at their bound

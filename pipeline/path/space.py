@@ -19,8 +19,8 @@ from pipeline.dataclass import dataclass
 from pipeline.maths.certificate import Certificate
 from pipeline.maths.eps_grid import Reach
 from pipeline.runs.contract import KeptModel, StepWriter
-from pipeline.runs.directory import StepView
 from pipeline.runs.records import StepRecord
+from pipeline.runs.run import StepView
 from pipeline.spec import PathSpec
 from pipeline.working.lead import Lead
 from pipeline.working.state import ByRow, RowState

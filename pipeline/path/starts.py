@@ -20,7 +20,7 @@ from pipeline.maths.working_set import Outlook
 from pipeline.path.space import Earlier, Point, Space, follows
 from pipeline.path.step import Start, Step
 from pipeline.runs.contract import StepWriter
-from pipeline.runs.directory import StepView
+from pipeline.runs.run import StepView
 from pipeline.spec import PathSpec
 
 

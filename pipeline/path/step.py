@@ -16,26 +16,23 @@ from dataclasses import field, replace
 import numpy as np
 
 from pipeline.dataclass import dataclass
-from pipeline.errors import SolverError
-from pipeline.maths.certificate import Certificate
 from pipeline.maths.rules import rule_named
 from pipeline.maths.verdicts import UPPER, ZERO
 from pipeline.maths.working_set import Outlook, classify, expect, gap_outside, surprise
 from pipeline.path.clock import Clock
 from pipeline.path.space import Earlier, Point, Proof, Space
+from pipeline.path.stall import Stall, stalled
 from pipeline.runs.records import StepRecord
 from pipeline.spec import PathSpec
 from pipeline.working.lead import Lead
 from pipeline.working.state import ByRow, RowState
 
-# For ever; rounds without progress, of which blocks swept in turn need some. Both times the rounds that a sweep takes.
-MOST_ROUNDS, STALLED_ROUNDS = 1000, 8
+MOST_ROUNDS = 1000  # for ever; times the rounds that a sweep takes
 # Of tol, over the working set; the rest is for rows outside. Beside 0.5 dcd's visits on paths and grids of nine
 # data sets are 0.52 to 1.20 times as many, 0.88 in the mean, passes 1.02 times; 0.65 and 0.85 do hardly worse:
 SHARE_FOR_SOLVER = 0.75
 LEAST_BAND = 0.25  # of what was bet on (url-like at 1/120, 6 C: 13.1 reads of the data; at 1 and 1/16 14.6 and 14.5)
 LEAST_DUAL = 1e-6  # of the primal value
-BLAMED = 0.05  # of the gap: what float64 itself is the cause of, to be named as the cause
 
 
 @dataclass(frozen=True)
@@ -134,9 +131,9 @@ class Stepper:
             report(facts)
             sweep = self._sweep()
             if stall.noted(found, tol, sweep):
-                raise _stalled(found, self.spec, "rounding allows no more, or the solver makes no progress")
+                raise stalled(found, self.spec, "rounding allows no more, or the solver makes no progress")
             if rounds >= MOST_ROUNDS * sweep:
-                raise _stalled(found, self.spec, f"after {rounds} rounds")
+                raise stalled(found, self.spec, f"after {rounds} rounds")
             with clock("screen"):
                 self._screen_again(point, outlook)
             pair = point.pair
@@ -289,26 +286,6 @@ def _outside(part: slice, rows: RowState, c: float, f: ByRow, alphas: ByRow) -> 
     return gap_outside(f[part], alphas[part], c, rows.costs[part], rows.chosen[part])
 
 
-class Stall:
-    """Tells when rounds no longer help: for a while neither the gap has fallen nor the dual value risen, by its share.
-
-    The gap at w = w_alpha goes up and down while the dual value rises: rows that are solved for some at a time need
-    both. The dual value may be near its end, and rise by little, while the primal one is still far from it; where a
-    round solves for some of the rows only (``sweep`` > 1) any rise counts, as long as rounding lets it be seen.
-    """
-
-    def __init__(self) -> None:
-        self.gap, self.dual, self.quiet = math.inf, -math.inf, 0
-
-    def noted(self, found: Certificate, tol: float, sweep: int = 1) -> bool:
-        """Take note of a round's certificate; it takes ``sweep`` rounds to solve for all rows once."""
-        worth = min(0.001 * found.gap, 0.01 * tol * found.primal) if sweep == 1 else 0.0
-        better = found.gap < 0.98 * self.gap or found.dual > self.dual + worth
-        self.quiet = 0 if better else self.quiet + 1
-        self.gap, self.dual = min(self.gap, found.gap), max(self.dual, found.dual)
-        return self.quiet >= STALLED_ROUNDS * sweep
-
-
 def _worth(ref: Point, c: float) -> float:
     """Guess the optimum at C, which lies between the best dual value at hand and the primal value of the reference.
 
@@ -318,13 +295,3 @@ def _worth(ref: Point, c: float) -> float:
     found, reach = ref.reach.model_at(c).certificate, ref.reach
     shrunk = reach.alpha * min(1.0, reach.alpha / reach.dual_square) / 2 if reach.dual_square > 0.0 else 0.0
     return math.sqrt(max(found.dual, shrunk, LEAST_DUAL * found.primal) * found.primal) * ref.unit**2
-
-
-def _stalled(found: Certificate, spec: PathSpec, why: str) -> SolverError:
-    if found.unattainable >= BLAMED * found.gap:
-        why = "float64 cannot tell on which side of the margin some rows are"
-    stays = f"at C = {found.c:.6g} the relative gap stays at {found.relative_gap:.2e}, above {spec.tol:.1e}"
-    if found.relative_gap <= spec.tol:  # and still not enough for a next C
-        stays = f"at C = {found.c:.6g} the relative gap of {found.relative_gap:.2e} leads to no next C"
-        return SolverError(f"{stays} that epsilon = {spec.epsilon:g} allows ({why}); use a larger --epsilon, or --grid")
-    return SolverError(f"{stays} ({why}); scale the features, for example to [-1, 1], or use a larger --tol")

@@ -26,8 +26,9 @@ from pipeline.path.gamma import check_references
 from pipeline.path.path import run_path
 from pipeline.progress import progress
 from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.directory import Run, RunOf, StepView, open_run, stored_spec
+from pipeline.runs.directory import open_run, stored_spec
 from pipeline.runs.memory import MemoryPlace, Place
+from pipeline.runs.run import Run, RunOf, StepView
 from pipeline.spec import PathSpec
 
 AnyStep = StepView | ClassesStep

@@ -31,9 +31,9 @@ from pipeline.path.folds import check_folds
 from pipeline.path.left_out import LeftOutScores, left_out_scores, record_of
 from pipeline.path.search import Search, train_any
 from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.classes_writer import rewritten_classes
-from pipeline.runs.directory import SEARCH, Run, StepView
+from pipeline.runs.directory import SEARCH
 from pipeline.runs.memory import Place
+from pipeline.runs.run import Run, StepView
 from pipeline.runs.writer import rewritten
 from pipeline.spec import PathSpec
 
@@ -105,14 +105,7 @@ def _told(run: Run | ClassesRun, curve: Curve, calibration: Any, held_out: Any) 
     told = calibration_json(calibration)
     found = {"cv_c": list(curve.cs), "cv_scores": curve.means, "cv_se": curve.errors, "calibration": told}
     found |= {"c_best": curve.c_best, "c_1se": curve.c_1se, "held_out": held_out}
-    return told_of(run, **found)
-
-
-def told_of(run: Run | ClassesRun, **items: Any) -> Run | ClassesRun:
-    """Return a finished run of which something else is said now, and say so in run.json."""
-    if isinstance(run, Run):
-        return rewritten(run, run.header.changed(**items))
-    return rewritten_classes(run, run.header.changed(**items))
+    return rewritten(run, **found)
 
 
 def calibration_json(calibration: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.draw.canvas import shown_name
 from pipeline.report.commands import memory
 from pipeline.report.parts import Command, PageSection, PageTable, number
-from pipeline.runs.directory import RunOf
+from pipeline.runs.run import RunOf
 from pipeline.spec import PathSpec
 
 

@@ -21,7 +21,7 @@ from pipeline.report.figures import (
 from pipeline.report.over_c import OverC
 from pipeline.report.parts import PageSection, PageTable
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import RunOf
+from pipeline.runs.run import RunOf
 
 OF_SEARCH = " Figures are of the search that chose C: all of its folds together."
 

@@ -10,7 +10,8 @@ from typing import Any
 from pipeline.path.curve import COARSE, MOST_DECADES
 from pipeline.progress import human_bytes
 from pipeline.report.parts import Command
-from pipeline.runs.directory import RunOf, read_item
+from pipeline.runs.directory import read_item
+from pipeline.runs.run import RunOf
 from pipeline.runs.searched import FINE, folds_of, search_of, searches
 from pipeline.spec import PATIENCE, PathSpec
 

@@ -14,7 +14,7 @@ from pipeline.report.over_c import over_c
 from pipeline.report.parts import Figure, PageSection, PageTable, number
 from pipeline.report.weights import moved_weights
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import Run
+from pipeline.runs.run import Run
 from pipeline.runs.score_curve import score_curve, score_name
 from pipeline.spec import PathSpec
 

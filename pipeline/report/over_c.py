@@ -12,7 +12,8 @@ import numpy as np
 
 from pipeline.dataclass import dataclass
 from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.directory import Run, StepView, open_run
+from pipeline.runs.directory import open_run
+from pipeline.runs.run import Run, StepView
 from pipeline.runs.searched import folds_of
 
 Parts = tuple[StepView, ...]  # the steps at one C

@@ -16,8 +16,9 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.path.left_out import left_out_scores, record_of
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import FOLDS, Run, open_run
+from pipeline.runs.directory import FOLDS, open_run
 from pipeline.runs.held_out import VALIDATION, ClassesHeldOut, HeldOut, classes_held_out_of, held_out_of
+from pipeline.runs.run import Run
 from pipeline.scoring.models import any_model_of
 
 

@@ -18,8 +18,8 @@ from pipeline.report.page import made_by
 from pipeline.report.parts import Page, PageSection, number
 from pipeline.report.weights_section import weights_section
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import Run
 from pipeline.runs.held_out import MOST_CLASSES, ClassesHeldOut, HeldOut
+from pipeline.runs.run import Run
 from pipeline.runs.score_curve import ScoreCurve, score_curve, score_name
 from pipeline.runs.searched import search_of
 

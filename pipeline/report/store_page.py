@@ -17,7 +17,8 @@ from pipeline.nightly.store import Store
 from pipeline.report.page import made_by
 from pipeline.report.parts import Figure, Page, PageSection, PageTable, number, share
 from pipeline.report.weights import moved_weights
-from pipeline.runs.directory import Run, open_run
+from pipeline.runs.directory import open_run
+from pipeline.runs.run import Run
 from pipeline.runs.score_curve import score_name
 
 MOST_NIGHTS = 366  # of the newest that are shown

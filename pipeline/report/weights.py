@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.dataclass import dataclass
-from pipeline.runs.directory import StepView
+from pipeline.runs.run import StepView
 from pipeline.runs.weights import TopWeights, top_weights
 
 PATHS = 8  # as many as colours and lines tell apart

@@ -10,7 +10,7 @@ from pipeline.report.over_c import parts_of, steps_of
 from pipeline.report.parts import PageSection
 from pipeline.report.weights import weight_paths
 from pipeline.runs.classes import ClassesRun
-from pipeline.runs.directory import Run
+from pipeline.runs.run import Run
 from pipeline.runs.searched import folds_of
 from pipeline.runs.weights import top_weights
 

@@ -24,10 +24,11 @@ from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration
 from pipeline.runs.chain import SEAL, foundation, link
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import HEADER, PARTS, Run, RunOf, StepView, open_path, read_item
+from pipeline.runs.directory import HEADER, PARTS, open_path, read_item
 from pipeline.runs.held_out import ClassesHeldOut
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import CLASSES_FORMAT, CLASSES_READABLE, Header, Scores
+from pipeline.runs.run import Run, RunOf, StepView
 from pipeline.runs.weights import TopWeights, check_linear, top_weights
 from pipeline.spec import PathSpec
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import RunError
 from pipeline.files import remove_folder, write_json
-from pipeline.runs.classes import ClassesHeader, ClassesRun, chain_of, open_classes
+from pipeline.runs.classes import ClassesHeader, chain_of
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import HEADER, PARTS, SCRATCH, Run, io_errors, read_item
+from pipeline.runs.directory import HEADER, PARTS, SCRATCH, io_errors, read_item
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import CLASSES_FORMAT
+from pipeline.runs.run import Run
 from pipeline.runs.writer import alone_in, expect_same, make_run_folder
 from pipeline.spec import PathSpec
 
@@ -95,13 +95,3 @@ def _header(folder: Path, spec: PathSpec, data: DataRecord, versions: dict[str, 
     header = ClassesHeader.from_json(item)
     expect_same(folder, header, spec, data, versions)
     return header
-
-
-def rewritten_classes(run: ClassesRun, header: ClassesHeader) -> ClassesRun:
-    """Return a finished run of several classes of which something else is said now, and say so in run.json."""
-    if run.in_memory:
-        return replace(run, header=header, steps=[replace(step, header=header) for step in run.steps])
-    if header != run.header:
-        with alone_in(run.path):
-            write_json(run.path / HEADER, header.to_json())
-    return open_classes(run.path)

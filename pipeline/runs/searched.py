@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipeline.runs.directory import HEADER, SEARCH, RunOf, read_item
+from pipeline.runs.directory import HEADER, SEARCH, read_item
+from pipeline.runs.run import RunOf
 
 COARSE, FINE = "coarse", "fine"  # stages of C
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.errors import MissingError
 
 if TYPE_CHECKING:
-    from pipeline.runs.directory import RunOf
+    from pipeline.runs.run import RunOf
 
 MOST_SHOWN = 10  # steps in HTML: the first and the last ones, and the best
 TOLD = ("step", "c", "c_ref", "relative_gap", "primal", "dual", "n_rows", "n_free", "n_upper", "screened_zero")

@@ -19,7 +19,7 @@ from pipeline.errors import RunError, SpecError, shown
 from pipeline.runs.feature_names import FeatureNames, feature_names
 
 if TYPE_CHECKING:
-    from pipeline.runs.directory import StepView
+    from pipeline.runs.run import StepView
 
 NAMES_SHOWN = 3  # of those that share a bucket
 

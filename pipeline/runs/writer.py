@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -36,10 +36,9 @@ from pipeline.runs.directory import (
     SCRATCH,
     SEARCH,
     STEPS,
-    Run,
     io_errors,
     model_name,
-    open_path,
+    open_run,
     read_header,
     read_steps,
     stored_model,
@@ -47,11 +46,14 @@ from pipeline.runs.directory import (
 from pipeline.runs.memory import MemoryPlace, MemoryWriter, Place
 from pipeline.runs.model_file import SMALL, StoredModel, most_bytes, write_model
 from pipeline.runs.records import RunHeader, StepRecord, step_fields
+from pipeline.runs.run import Run
 from pipeline.runs.sketch_file import SketchRecord, write_sketch
 from pipeline.spec import PathSpec
 
 if TYPE_CHECKING:
-    from pipeline.runs.classes import ClassesHeader
+    from pipeline.runs.classes import ClassesHeader, ClassesRun
+
+R = TypeVar("R", bound="Run | ClassesRun")
 
 SECONDS_BETWEEN_SYNCS = 0.5  # the steps of so long are what a power cut may cost
 QUICK = 1.0  # seconds of a step that is written while the next one is solved for: so late may be who listens
@@ -188,14 +190,17 @@ def writing(path: str | Place, spec: PathSpec, data: DataRecord, versions: dict[
             writer.close()
 
 
-def rewritten(run: Run, header: RunHeader) -> Run:
-    """Return a finished run of one path of which something else is said now, and say so in run.json."""
-    if run.in_memory:
-        return replace(run, header=header, steps=[replace(step, header=header) for step in run.steps])
-    if header != run.header:
-        with alone_in(run.path):
-            write_json(run.path / HEADER, header.to_json())
-    return open_path(run.path)
+def rewritten(run: R, **items: Any) -> R:
+    """Return a finished run, of any kind, of which something else is said now, and say so in run.json."""
+    found: Any = run  # types cannot say that both kinds are alike in this
+    header = found.header.changed(**items)
+    if found.in_memory:
+        steps = [replace(step, header=header) for step in found.steps]
+        return cast("R", replace(found, header=header, steps=steps))
+    if header != found.header:
+        with alone_in(found.path):
+            write_json(found.path / HEADER, header.to_json())
+    return cast("R", open_run(found.path))
 
 
 @contextmanager

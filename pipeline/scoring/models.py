@@ -20,8 +20,9 @@ from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import gather
 from pipeline.runs.classes import ClassesRun, ClassesStep
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import HEADER, Run, RunOf, StepView, read_item
+from pipeline.runs.directory import HEADER, read_item
 from pipeline.runs.feature_names import feature_names
+from pipeline.runs.run import Run, RunOf, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel, support_of
 from pipeline.scoring.linear_model import LinearModel

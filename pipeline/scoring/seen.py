@@ -21,7 +21,7 @@ from pipeline.events import Listener, Note, silent
 from pipeline.maths.row_sketch import RowSketch
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import RunOf
+from pipeline.runs.run import RunOf
 from pipeline.runs.sketch_file import read_sketch
 from pipeline.scoring.model import TrainedModel
 from pipeline.scoring.rows_to_score import RowsToScore

@@ -120,7 +120,7 @@ def _watched_descent(
         rival, left = dearer * newton_seconds(problem, run.n_free, gap, target, scale), _remaining(history, target)
         hopeless = spent - begun > look * rival and left > promise * rival
         if hopeless or (spent > patience * rival and left > rival / 2):
-            found = run.judged(target, "handed over")
+            found = run.judged(target)
             return found, found.alpha if found.gap < PROGRESS * at_start else alpha
     return found, found.alpha
 

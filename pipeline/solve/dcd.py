@@ -69,10 +69,8 @@ def solve_dcd(
     deadline = time.monotonic() + seconds
     while True:
         found = run.judged(target_gap)
-        if found.outcome != "limit" or run.sweeps >= most_sweeps:
+        if found.outcome != "limit" or run.sweeps >= most_sweeps or time.monotonic() > deadline:
             return found
-        if time.monotonic() > deadline:
-            return run.judged(target_gap, "time")
         run.advance(target_gap, deadline, most_sweeps)
 
 
@@ -114,17 +112,17 @@ class Descent:
         self.gap, self.looked, self.lowest, self.quiet = gap, self.work, np.inf, 0
         return gap
 
-    def judged(self, target_gap: float, detail: str = "sweeps") -> Solution:
+    def judged(self, target_gap: float) -> Solution:
         """Compute the exact gap, and say whether the target is reached."""
         gap, outcome = self.exact_gap(), "limit"
         self._take_note(gap)
         if not np.isfinite(gap):
-            outcome, detail = "failed", "the gap is not finite (values too large)"
+            outcome = "failed"  # values too large
         elif gap <= target_gap:
-            outcome, detail = "converged", ""
+            outcome = "converged"
         elif self.hollow >= MOST_HOLLOW:
-            outcome, detail = "stalled", "neither gap nor dual value gets better"
-        return Solution(self.alpha, self.w, gap, outcome, self.sweeps, "dcd", detail, at_w_alpha=True)
+            outcome = "stalled"  # neither gap nor dual value gets better
+        return Solution(self.alpha, self.w, gap, outcome, self.sweeps, "dcd", at_w_alpha=True)
 
     def _take_note(self, gap: float) -> None:
         """Count the looks since gap or dual value were better by their share; the gap goes up and down meanwhile."""

@@ -47,19 +47,9 @@ def check_expressible(problem: ReducedProblem) -> None:
         raise SolverError(UNEVEN)
 
 
-def solve_liblinear(
-    problem: ReducedProblem, target_gap: float = 0.0, tolerance: float = 0.1, memory: int | None = None
-) -> Solution:
-    """Solve once with ``-e tolerance``, from 0, and report the gap that was really reached; never prints.
-
-    ``memory`` (bytes) is refused if its nodes do not fit.
-    """
+def solve_liblinear(problem: ReducedProblem, target_gap: float = 0.0, tolerance: float = 0.1) -> Solution:
+    """Solve once with ``-e tolerance``, from 0, and report the gap that was really reached; never prints."""
     check_expressible(problem)
-    needed = liblinear_bytes(problem)
-    if memory is not None and needed > memory:
-        raise SolverError(
-            f"LIBLINEAR would need {needed:,} bytes for these rows, {memory:,} are free; use --solver dcd"
-        )
     n, d = problem.z.shape
     if n == 0 or problem.u.max() == 0.0:
         w = problem.combine(np.zeros(n))
@@ -114,8 +104,7 @@ def _judged(problem: ReducedProblem, w: np.ndarray, alpha: np.ndarray, target: f
     w_alpha = problem.combine(alpha)
     gap, best = min(((problem.gap(point, alpha), k) for k, point in enumerate((w, w_alpha))), key=lambda pair: pair[0])
     outcome = "failed" if not np.isfinite(gap) else "converged" if gap <= target else "limit"
-    detail = "the cap of 300 sweeps" if capped else "its own tolerance" if outcome == "limit" else ""
-    return Solution(alpha, (w, w_alpha)[best], gap, outcome, CAP if capped else 0, "liblinear", detail)
+    return Solution(alpha, (w, w_alpha)[best], gap, outcome, CAP if capped else 0, "liblinear")
 
 
 class Liblinear(Solver):

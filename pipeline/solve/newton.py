@@ -69,11 +69,10 @@ class _Newton:
             if self.best[0] <= self.target:
                 return self._ended("converged")
             if time.monotonic() > self.deadline:
-                return self._ended("limit", "time")
+                return self._ended("limit")
             before = self.best[0]
-            trouble = self._inner()
-            if trouble:
-                return self._ended("failed", trouble)
+            if not self._inner():
+                return self._ended("failed")
             self.alpha = self.trial.copy()
             w_alpha = self.v + self.systems.combine(self.alpha)
             self._note(self.w, w_alpha, self.f)
@@ -82,7 +81,7 @@ class _Newton:
             if idle >= MOST_IDLE:
                 return self._ended("converged" if self.best[0] <= self.target else "stalled")
             np.minimum(self.sigma * (GROWTH if idle == 0 else FAST_GROWTH), self.most_sigma, out=self.sigma)
-        return self._ended("converged" if self.best[0] <= self.target else "limit", "outer steps")
+        return self._ended("converged" if self.best[0] <= self.target else "limit")
 
     def _first_sigma(self) -> np.ndarray:
         """Start so that a margin of 1 moves alpha through a good part of its box, at a curvature near that of |w|^2."""
@@ -93,15 +92,15 @@ class _Newton:
         self.most_sigma = MOST_CURVATURE * scale
         return np.maximum(np.minimum(FIRST_CURVATURE * scale, self.u), 1e-12 * scale)
 
-    def _inner(self) -> str:
-        """Minimise phi over w; return a word about trouble, or nothing."""
+    def _inner(self) -> bool:
+        """Minimise phi over w; return whether float64 allowed it."""
         tolerance = None
         for _ in range(INNER):
             n_free = proximal_alpha(self.f, self.alpha, self.u, self.sigma, self.trial, self.free)
             gradient = self.w - self.v - self.systems.combine(self.trial)
             size = float(np.linalg.norm(gradient))
             if not np.isfinite(size):
-                return "the gradient is not finite (values too large)"
+                return False  # values too large
             if tolerance is None:
                 tolerance = max(ENOUGH * size, LEAST_ENOUGH * (1.0 + float(np.linalg.norm(self.w))))
             if (
@@ -109,13 +108,13 @@ class _Newton:
                 or size * size / 2 <= SHARE_OF_TARGET * self.target
                 or time.monotonic() > self.deadline
             ):
-                return ""
+                return True
             step = self.systems.solve(self.free[:n_free], self.sigma, -gradient)
             slope = float(gradient @ step)
             if not np.isfinite(slope):
-                return "a linear system could not be solved"
+                return False  # a linear system could not be solved
             if slope >= 0.0:
-                return ""
+                return True
             q = self.systems.margins(step)
             slope_without_rows = float((self.w - self.v) @ step)
             t = line_search(self.f, q, self.alpha, self.u, self.sigma, slope_without_rows, float(step @ step))
@@ -125,7 +124,7 @@ class _Newton:
             if self.steps % AFRESH == 0:
                 self.f = self.systems.margins(self.w)
         proximal_alpha(self.f, self.alpha, self.u, self.sigma, self.trial, self.free)
-        return ""
+        return True
 
     def _note(self, w: np.ndarray, w_alpha: np.ndarray, f: np.ndarray) -> None:
         """Keep (w, alpha) if its gap is the smallest yet."""
@@ -134,9 +133,9 @@ class _Newton:
         if gap < self.best[0]:
             self.best = (gap, w.copy(), self.alpha)
 
-    def _ended(self, outcome: str, detail: str = "") -> Solution:
+    def _ended(self, outcome: str) -> Solution:
         gap, w, alpha = self.best
-        return Solution(alpha, w, gap, outcome, self.steps, "newton", detail)
+        return Solution(alpha, w, gap, outcome, self.steps, "newton")
 
 
 def newton_bytes(held: int) -> int:

@@ -111,7 +111,7 @@ class Solution:
     """What a solver found: a feasible alpha, a primal point w, their gap on the reduced problem, and how it ended.
 
     ``outcome`` is "converged" (gap <= target), "limit" (sweeps, iterations or time ran out), "stalled" (rounding allows
-    no more) or "failed" (numerical trouble, see ``detail``); in every case the gap is that of (w, alpha) as returned.
+    no more) or "failed" (numerical trouble); in every case the gap is that of (w, alpha) as returned.
     ``at_w_alpha`` says that w is v + sum alpha_i z_i, summed afresh.
     """
 
@@ -121,7 +121,6 @@ class Solution:
     outcome: str
     iterations: int
     solver: str
-    detail: str = ""
     at_w_alpha: bool = False
 
     @property

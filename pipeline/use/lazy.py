@@ -23,7 +23,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
 from pipeline.runs.classes import ClassesStep
-from pipeline.runs.directory import RunOf, StepView
+from pipeline.runs.run import RunOf, StepView
 from pipeline.scoring.classes_model import ClassesModel, said_codes
 from pipeline.scoring.models import AnyModel, any_model_of
 from pipeline.use.in_memory import Scores, reader_that_fits, table_reader

@@ -27,7 +27,7 @@ from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration
 from pipeline.maths.running_scores import RunningScores
 from pipeline.runs.classes import ClassesStep
-from pipeline.runs.directory import RunOf, StepView
+from pipeline.runs.run import RunOf, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import AnyModel, Model, any_model_of
 from pipeline.scoring.rows_to_score import RowsToScore

@@ -20,12 +20,13 @@ from pipeline.maths.verdicts import KEEP, UPPER, ZERO, Screened, verdicts
 from pipeline.path.c_range import Range
 from pipeline.path.point import CertifiedPoint, PointProof
 from pipeline.path.spaces import make_space, projected
-from pipeline.runs.directory import StepView
+from pipeline.runs.run import StepView
 from pipeline.spec import PathSpec
 from pipeline.use.output import table_to
 from pipeline.use.predictions import with_ids
 from pipeline.use.tables import numbers
-from pipeline.working.state import RowState, collect
+from pipeline.working.facts import collect
+from pipeline.working.state import RowState
 
 if TYPE_CHECKING:
     from pipeline.data.ids import ShardIds

@@ -32,7 +32,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 
 import pipeline
-from pipeline.runs.directory import Run
+from pipeline.runs.run import Run
 from tests.bench.many import Memory, arguments, command, open_memory
 from tests.bench.measure import verdict
 from tests.bench.path import load_compiled

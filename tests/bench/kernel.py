@@ -33,7 +33,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.runs.directory import Run, StepView
+from pipeline.runs.run import Run, StepView
 from pipeline.solve.gram.libsvm import solve_libsvm
 from pipeline.solve.gram.problem import GramProblem
 from tests.bench.kernel_sets import SETS, SETTINGS, KernelSet, add_arguments, open_set, warm_up

@@ -15,7 +15,7 @@ from typing import Any
 
 import pipeline
 from pipeline.events import Event, StepProgress
-from pipeline.runs.directory import Run
+from pipeline.runs.run import Run
 
 
 @dataclass

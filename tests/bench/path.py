@@ -40,7 +40,7 @@ import pipeline
 from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.ingest import IngestSpec, Input
 from pipeline.data.registry.synthetic import make
-from pipeline.runs.directory import StepView
+from pipeline.runs.run import StepView
 from tests.bench.measure import verdict
 from tests.conftest import DEVELOPMENT_DATA
 from tests.watched import SVMSIEVE

@@ -20,7 +20,7 @@ import numpy as np
 
 import pipeline
 from pipeline.data.dataset import Dataset
-from pipeline.runs.directory import Run
+from pipeline.runs.run import Run
 from tests.bench.measure import verdict
 from tests.bench.path import load_compiled, open_named
 from tests.watched import SVMSIEVE

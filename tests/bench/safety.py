@@ -25,7 +25,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.data.registry import synthetic
 from pipeline.errors import SieveError
 from pipeline.maths.verdicts import UPPER, ZERO
-from pipeline.runs.directory import Run, StepView
+from pipeline.runs.run import Run, StepView
 from pipeline.spec import RULES
 from pipeline.verify.verify import verify
 from tests.bench.references import load_rows, optimum

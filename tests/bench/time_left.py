@@ -23,7 +23,7 @@ import pipeline
 from pipeline.events import Event, StepProgress
 from pipeline.maths.eps_grid import usual_steps_left
 from pipeline.progress import _ways
-from pipeline.runs.directory import Run
+from pipeline.runs.run import Run
 from pipeline.steady import Steady
 from pipeline.time_left import SLOWER, TimeLeft
 

@@ -30,7 +30,7 @@ from pipeline.engine.neighbours import Neighbours
 from pipeline.events import StepProgress
 from pipeline.meter import anonymous
 from pipeline.path.fit import fit_path
-from pipeline.working import with_shards
+from pipeline.working import blocks, with_shards
 from tests.clusters import real_cluster
 
 BYTES_ACKED = 120  # where Linux has them in struct tcp_info, the bytes received next to them
@@ -71,8 +71,8 @@ def counted() -> dict[str, list[float]]:
         began = time.perf_counter()
         results = each(kept, function, *arguments, shared=shared, own=own)
         name = function.__name__
-        if function is with_shards._on_rows:
-            name = (arguments[3] if arguments[0] is with_shards._each else arguments[0]).__name__
+        if function is blocks.on_rows:
+            name = (arguments[3] if arguments[0] is blocks.each else arguments[0]).__name__
         down = len(pickle.dumps(arguments)) + sum(len(pickle.dumps(mine)) for mine in own or ())
         more = 1, down, len(pickle.dumps(results)), time.perf_counter() - began
         found[name] = [a + b for a, b in zip(found[name], more, strict=True)]

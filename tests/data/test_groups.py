@@ -21,7 +21,7 @@ from pipeline.data.shards.digest import digest_rows, row_hashes
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, DatasetError
 from pipeline.spec import PathSpec
-from pipeline.working.state import collect
+from pipeline.working.facts import collect
 from tests.data.hostile import edit
 from tests.tampering import found
 from tests.trained import command

@@ -24,7 +24,7 @@ from pipeline.passes.hot import VARIABLE, HotRows
 from pipeline.passes.products import certifying_products, some_products
 from pipeline.path import soon
 from pipeline.spec import PathSpec
-from pipeline.working.state import collect
+from pipeline.working.facts import collect
 from tests.watched import SVMSIEVE, watched
 from tests.worlds import plain_world, write_shards
 

@@ -24,7 +24,7 @@ from pipeline.path import spaces
 from pipeline.path.kernel import KernelSpace
 from pipeline.path.lazy import LazyCertifier
 from pipeline.spec import RULES, PathSpec
-from pipeline.working.state import collect
+from pipeline.working.facts import collect
 from tests.kernel_worlds import KernelWorld, c_min_of, check_kernel_run, exact_values, plain_kernel_world
 from tests.oracle import LONG
 from tests.worlds import write_shards

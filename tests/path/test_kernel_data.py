@@ -16,7 +16,7 @@ import pytest
 import pipeline
 from pipeline.data.dataset import open_shards
 from pipeline.maths.verdicts import UPPER, ZERO
-from pipeline.runs.directory import StepView
+from pipeline.runs.run import StepView
 from pipeline.solve.gram.auto import solve_gram_auto
 from pipeline.solve.gram.libsvm import solve_libsvm
 from pipeline.solve.gram.problem import GramProblem

@@ -16,9 +16,9 @@ from pipeline.maths.rounding import root, square
 from pipeline.maths.verdicts import KEEP, UPPER, ZERO
 from pipeline.path.linear import LinearSpace
 from pipeline.spec import PathSpec
+from pipeline.working.facts import collect
 from pipeline.working.lead import Lead
 from pipeline.working.solver import LinearPair
-from pipeline.working.state import collect
 
 pytestmark = pytest.mark.attack
 

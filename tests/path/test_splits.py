@@ -16,7 +16,7 @@ from pipeline.errors import DataError, RunError
 from pipeline.maths.score import best, scores
 from pipeline.spec import SCORES, PathSpec
 from pipeline.verify.verify import verify
-from pipeline.working.state import collect
+from pipeline.working.facts import collect
 from tests.worlds import World, check_run, plain_world, write_shards
 
 

@@ -28,7 +28,7 @@ from pipeline.verify.classes import verify_any
 from pipeline.verify.said import read_said
 from pipeline.verify.tuned import check_patience, searched
 from pipeline.verify.verify import verify
-from pipeline.working.state import collect
+from pipeline.working.facts import collect
 from tests.trained import command
 from tests.worlds import World, check_run, plain_world, write_shards
 

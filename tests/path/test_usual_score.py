@@ -18,7 +18,7 @@ from pipeline.estimators import SieveSVC, SieveSVCCV
 from pipeline.maths.class_scores import class_scores
 from pipeline.maths.score import scores
 from pipeline.verify.classes import verify_any
-from pipeline.working.state import collect
+from pipeline.working.facts import collect
 from tests.tampering import change_step, reseal
 from tests.trained import command
 from tests.worlds import plain_world, write_shards

@@ -26,10 +26,11 @@ from pipeline.events import Note, StepProgress
 from pipeline.path.fit import fit_path
 from pipeline.path.train import train_run
 from pipeline.spec import PathSpec
-from pipeline.working import state, with_shards
+from pipeline.working import blocks, state, with_shards
+from pipeline.working.blocks import Column
 from pipeline.working.rows import WorkingRows
 from pipeline.working.state import blocks_of
-from pipeline.working.with_shards import Column, ShardState, kept_with_shards
+from pipeline.working.with_shards import ShardState, kept_with_shards
 from tests.clusters import Deaths
 from tests.worlds import plain_world, write_shards
 
@@ -92,7 +93,7 @@ class Calls:
             self.at.pop(len(self.sent), lambda: None)()
             found = each(kept, function, *arguments, shared=shared, own=own)
             down = len(pickle.dumps(arguments)) + sum(len(pickle.dumps(mine)) for mine in own or ())
-            name = arguments[0].__name__ if function is with_shards._on_rows else function.__name__
+            name = arguments[0].__name__ if function is blocks.on_rows else function.__name__
             self.sent.append((name, down, sum(len(pickle.dumps(part)) for part in found)))
             return found
 
@@ -111,7 +112,7 @@ def test_the_bits_of_one_machine(data, here, cluster, calls, tmp_path, settings)
     run = fit_path(data, out=tmp_path / "run", scheduler=cluster.address, **settings)
     assert models(run.path) == here(settings)
     assert len(data.shards) == len(blocks_of(data.shards)) > 10
-    assert {"_begin", "_each", "_where", "_put", "_multiply", "_packed"} <= {name for name, _, _ in calls.sent}
+    assert {"begin", "each", "where", "put", "multiply", "packed"} <= {name for name, _, _ in calls.sent}
 
 
 def test_the_bits_of_one_machine_where_rows_are_swept_in_blocks(data, here, cluster, calls, tmp_path, monkeypatch):
@@ -270,11 +271,11 @@ def test_a_call_brings_back_sums_and_the_rows_that_are_solved_for(data, cluster,
     """Beside w: under a kilobyte a block for sums and counts, under 30 bytes for a row solved for, 2 for any row."""
     run = fit_path(data, out=tmp_path / "run", scheduler=cluster.address, **SETTINGS)
     blocks, most = len(data.shards), max(step.working_set for step in run.steps)
-    solved_for, whole = {"_where", "_put"}, {"_packed", "_begin"}
+    solved_for, whole = {"where", "put"}, {"packed", "begin"}
     for name, down, up in calls.sent:
         if name in solved_for:
             assert down + up < 10_000 + 30 * most
-        elif name == "_packed":
+        elif name == "packed":
             assert down + up < 10_000 + 2 * data.n_rows
         elif name not in whole:
             assert down + up < 10_000 + 1000 * blocks, name

@@ -28,7 +28,8 @@ from pipeline.events import Note
 from pipeline.maths.kernel import Rbf
 from pipeline.passes import column_memo
 from pipeline.passes.gather import gather
-from pipeline.runs.directory import Run, open_run
+from pipeline.runs.directory import open_run
+from pipeline.runs.run import Run
 from pipeline.scoring import kernel_scores
 from pipeline.scoring.kernel_model import kernel_margins
 from pipeline.scoring.models import model_of

@@ -23,7 +23,8 @@ from pipeline.files import write_json
 from pipeline.maths.area import Area
 from pipeline.maths.calibration import fit_calibration
 from pipeline.path.fit import fit_path
-from pipeline.runs.directory import Run, open_run
+from pipeline.runs.directory import open_run
+from pipeline.runs.run import Run
 from pipeline.scoring.linear_model import LinearModel
 from pipeline.scoring.models import model_of
 from pipeline.spec import SCORES

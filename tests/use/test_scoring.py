@@ -18,7 +18,8 @@ from pipeline.data.ingest.ingest import IngestSpec, ingest, reading_spec
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, RunError, SpecError
 from pipeline.path.fit import fit_path
-from pipeline.runs.directory import HEADER, Run, open_run
+from pipeline.runs.directory import HEADER, open_run
+from pipeline.runs.run import Run
 from pipeline.scoring.models import model_of
 from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.use.predict import predict, rows_for, write_predictions

@@ -15,8 +15,8 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, SpecError
 from pipeline.spec import PathSpec
 from pipeline.verify import split as verified
+from pipeline.working.facts import collect
 from pipeline.working.split import seeded, split_of
-from pipeline.working.state import collect
 from tests.tampering import change_header, found, reseal
 from tests.worlds import World, plain_world, write_shards
 

@@ -14,10 +14,10 @@ from pipeline.errors import RunError
 from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.spec import PathSpec
 from pipeline.working import rows
+from pipeline.working.facts import collect
 from pipeline.working.held import ROW_BYTES
 from pipeline.working.host import LocalHost
 from pipeline.working.rows import WorkingRows
-from pipeline.working.state import collect
 from tests.worlds import World, plain_world, write_shards
 
 N, D = 60, 9

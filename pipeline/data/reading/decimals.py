@@ -34,7 +34,7 @@ def _power_table() -> tuple[np.ndarray, np.ndarray]:
 
 _HIGH, _LOW = _power_table()
 _SMALL = np.array([float(10**k) for k in range(23)])  # exact; a vectorised pow need not be
-_U1, _U9, _U32, _U63, _U64 = (np.uint64(k) for k in (1, 9, 32, 63, 64))
+_U1, _U9, _U32, _U63 = (np.uint64(k) for k in (1, 9, 32, 63))
 _NINE_ONES = np.uint64(0x1FF)
 _HALF_WORD = np.uint64(0xFFFFFFFF)
 _FRACTION = np.uint64((1 << 52) - 1)

@@ -19,7 +19,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
@@ -28,7 +28,6 @@ from pipeline.yaml_values import brief, number, one_of, text, texts, whole
 if TYPE_CHECKING:
     from pipeline.yaml_lines import Section
 
-T = TypeVar("T")
 STANDARD, MAXABS, NONE = SCALES = ("standard", "maxabs", "none")
 MEAN, ZERO, INDICATOR = GAPS = ("mean", "zero", "indicator")
 ONEHOT, HASH = ENCODES = ("onehot", "hash")

@@ -25,9 +25,8 @@ from pipeline.errors import DataError
 
 K = TypeVar("K")
 SAMPLED = 1_000  # rows of a batch whose words are counted: all of them would take as long as the rest of ingest
-NUMBER, TEXT, DATE, BOOLEAN, UNTYPED, EMPTY, OTHER = KINDS = (
-    *("number", "text", "date", "boolean", "untyped", "empty", "other"),
-)
+NUMBER, TEXT, DATE, BOOLEAN = "number", "text", "date", "boolean"
+UNTYPED, EMPTY, OTHER = "untyped", "empty", "other"
 
 
 def kind_of_column(kind: pa.DataType, untyped: bool = False) -> str:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pipeline.estimators import SieveSVC, SieveSVCCV, sieve_svc_path
     from pipeline.path.fit import fit_path, tune
     from pipeline.runs.classes import ClassesRun, ClassesStep
-    from pipeline.runs.directory import Run, StepView, open_run
+    from pipeline.runs.directory import open_run
+    from pipeline.runs.run import Run, StepView
     from pipeline.use.export import load_sklearn
 
     __version__: str
@@ -35,10 +36,10 @@ _HOME = {
     "Dataset": "pipeline.data.dataset",
     "Engine": "pipeline.engine.engine",
     "Predictions": "pipeline.api.predictions",
-    "Run": "pipeline.runs.directory",
+    "Run": "pipeline.runs.run",
     "SieveSVC": "pipeline.estimators",
     "SieveSVCCV": "pipeline.estimators",
-    "StepView": "pipeline.runs.directory",
+    "StepView": "pipeline.runs.run",
     "export": "pipeline.api.checks",
     "fit_path": "pipeline.path.fit",
     "ingest": "pipeline.api.data",

@@ -28,12 +28,12 @@ from pipeline.engine.engine import Engine
 from pipeline.maths.verdicts import KEEP, UPPER, verdicts
 from pipeline.path.space import Point, Space
 from pipeline.path.spaces import make_space, projected
-from pipeline.runs.directory import StepView
+from pipeline.runs.run import StepView
 from pipeline.solve.dcd import solve_dcd
 from pipeline.solve.gram import libsvm
 from pipeline.solve.gram.problem import GramProblem
 from pipeline.solve.reduced import ReducedProblem
-from pipeline.working.state import collect
+from pipeline.working.facts import collect
 from tests.bench.measure import Seconds
 from tests.bench.paper.exact import gram
 from tests.bench.paper.exhibit import APPROACHES, Effort

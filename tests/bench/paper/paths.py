@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pipeline
 from pipeline.data.dataset import Dataset
-from pipeline.runs.directory import Run
+from pipeline.runs.run import Run
 from tests.bench.measure import stopped_path
 from tests.bench.paper.exhibit import KERNELS, PRINTED, Effort, add_once, named
 from tests.bench.paper.kept import Kept

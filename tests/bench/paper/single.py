@@ -17,7 +17,7 @@ import pipeline
 from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.registry.synthetic import make
 from pipeline.report.parts import Figure, PageTable, number, share
-from pipeline.runs.directory import Run
+from pipeline.runs.run import Run
 from tests.bench.measure import Seconds
 from tests.bench.paper import draw
 from tests.bench.paper.exhibit import APPROACHES, PRINTED, Claim, Effort, Exhibit, exhibit
