@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 
+from pipeline.cores import lending
 from pipeline.errors import SolverError
 from pipeline.solve import dcd, newton_cg, newton_system, solver_named
 from pipeline.solve.auto import solve_auto
@@ -163,6 +164,36 @@ def test_dcd_with_and_without_shrinking(shrink):
     found = solve_dcd(reduced, None, target, shrink=shrink, seed=4)
     check(reduced, found, target)
     assert found.converged
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_dcd_looks_at_its_gap_in_parts_which_are_all_rows_whatever_cores_are_lent(monkeypatch, sparse):
+    problem = make_problem(7, 203, 12, "shifted", 0.0)
+    z = sp.csr_array(problem.z) if sparse else problem.z
+    reduced = ReducedProblem(z, 50 * problem.c_min * problem.costs, problem.z[0])
+    rng = np.random.default_rng(3)
+    alpha = reduced.u * np.clip(rng.uniform(-1, 2, 203), 0, 1)  # a third at 0, a third at u_i
+
+    def looked():
+        run = Descent(reduced, alpha, shrink=True, seed=2)
+        return run, run.judged(0.0)
+
+    whole, _ = looked()
+    monkeypatch.setattr(dcd, "NONZEROS_A_PART", reduced.nnz // 17)
+    runs = []
+    for cores in (1, 2, 5):
+        with lending(lambda cores=cores: cores):
+            run, found = looked()
+            assert len(run.parts) == 17
+            check(reduced, found, 0.0)
+            np.testing.assert_array_equal(run.duals["margin"], whole.duals["margin"])
+            for one, other in zip(run.order, whole.order, strict=True):
+                np.testing.assert_array_equal(one, other, "the same rows are set aside")
+            runs.append(solve_dcd(reduced, alpha, 1e-9 * found.gap))
+    for found in runs[1:]:
+        assert found.gap == runs[0].gap
+        np.testing.assert_array_equal(found.alpha, runs[0].alpha)
+        np.testing.assert_array_equal(found.w, runs[0].w)
 
 
 def test_subspace_steps_never_lower_the_dual_and_keep_w_and_their_images():

@@ -14,7 +14,7 @@ from pipeline.errors import RunError
 from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.spec import PathSpec
 from pipeline.working import rows
-from pipeline.working.held import ROW_BYTES
+from pipeline.working.held import ROW_BYTES, resized
 from pipeline.working.host import LocalHost
 from pipeline.working.rows import WorkingRows
 from pipeline.working.state import collect
@@ -43,6 +43,7 @@ def setting(request, tmp_path_factory):
 
 def check_held(world: World, working: WorkingRows) -> None:
     np.testing.assert_array_equal(working.host.matrix().toarray(), world.z[working.rows])
+    np.testing.assert_allclose(working.host.norms, np.linalg.norm(world.z[working.rows], axis=1), rtol=1e-12)
     coefficients = np.arange(1.0, working.rows.size + 1)
     out = np.ones(D)
     working.add_to(out, coefficients)
@@ -65,6 +66,23 @@ def test_hold_is_exactly_what_was_asked_for(setting, masks):
         assert working.host.read - before in (new, np.count_nonzero(world.z[wanted]))
     working.release()
     check_held(world, working)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("size", [0, 3, 5, 9])
+def test_what_others_have_stays_as_it_was(size, dtype, shared):
+    """An array is changed in place only where nobody else has it, nor a part of it; else it is another one."""
+    arrays = [np.arange(5, dtype=np.int32)]
+    others = [arrays[0][1:4], arrays[0]] if shared else []
+    found = resized(arrays, size, dtype)
+    assert (arrays, found.size, found.dtype) == ([], size, dtype)
+    kept = min(size, 5)
+    np.testing.assert_array_equal(found[:kept], np.arange(kept))
+    found[:] = -1
+    if shared and size != 5:
+        np.testing.assert_array_equal(others[0], [1, 2, 3])
+        np.testing.assert_array_equal(others[1], np.arange(5))
 
 
 @given(
