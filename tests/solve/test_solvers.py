@@ -325,6 +325,15 @@ class TestLiblinear:
         check(problem, found, 1e-3)
         assert solver_named("liblinear").run(problem, None, 1e-3).converged
 
+    def test_others_solve_where_the_fold_is_beyond_float64(self):
+        """K, a product of two lengths, is 0 here; the library was given numbers that are none."""
+        problem = ReducedProblem(1e150 * np.array([[1.0, 0.5], [0.5, -1.0]]), np.full(2, 1e-300), np.full(2, 1e-200))
+        found = solve_liblinear(problem)
+        assert (found.outcome, found.alpha.tolist()) == ("failed", [0.0, 0.0])
+        assert found.gap == problem.gap(found.w, found.alpha)
+        target = 1e-9 * found.gap
+        assert solver_named("liblinear").run(problem, None, target).converged
+
     def test_costs_by_row_are_refused_early(self):
         with pytest.raises(SolverError, match="one by one"):
             solve_liblinear(ReducedProblem(np.eye(2), np.array([1.0, 2.0]), np.zeros(2)))
