@@ -80,7 +80,7 @@ def test_validation_is_a_pair_of_arrays_or_a_data_set(table):
 def test_arrays_to_validate_on_have_the_features_that_are_trained_on(table, bias):
     """As those to predict for; scores were made of the features that both have."""
     for other in (table.x[:, :-1], sp.csr_array(table.x[:, :-1]), np.column_stack([table.x, table.x])):
-        with pytest.raises(errors.SpecError, match="validation has .* features, the rows to train on"):
+        with pytest.raises(errors.SpecError, match=r"validation has .* features, the rows to train on"):
             svmsieve.fit_path(table.x, table.y, bias=bias, grid=[1.0], validation=(other, table.y))
 
 

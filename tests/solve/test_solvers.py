@@ -20,6 +20,7 @@ from pipeline.solve.dcd import Descent, solve_dcd
 from pipeline.solve.liblinear import liblinear_bytes, solve_liblinear
 from pipeline.solve.newton import solve_newton
 from pipeline.solve.reduced import ReducedProblem
+from pipeline.solve.sparse_rows import SparseRows
 from tests.maths.problems import KINDS, make_problem, problems
 from tests.oracle import solve as oracle
 
@@ -194,6 +195,20 @@ def test_dcd_looks_at_its_gap_in_parts_which_are_all_rows_whatever_cores_are_len
         assert found.gap == runs[0].gap
         np.testing.assert_array_equal(found.alpha, runs[0].alpha)
         np.testing.assert_array_equal(found.w, runs[0].w)
+
+
+def test_dcd_looks_at_its_gap_over_many_columns_as_over_few():
+    """Where w is larger than caches its entries are asked for beforehand."""
+    problem = make_problem(7, 203, 12, "shifted", 0.0)
+    few = ReducedProblem(sp.csr_array(problem.z), 50 * problem.c_min * problem.costs, problem.z[0])
+    spread = np.arange(12) * 90_000
+    known = np.zeros(1 << 20)
+    known[spread] = few.known
+    many = SparseRows(few.z.indptr, spread[few.z.indices].astype(np.int32), few.z.data, 1 << 20)
+    alpha = few.u * np.linspace(0, 1, 203)
+    runs = [Descent(one, alpha, shrink=True, seed=2) for one in (few, ReducedProblem(many, few.u, known))]
+    assert runs[0].exact_gap() == runs[1].exact_gap()
+    np.testing.assert_array_equal(runs[0].duals["margin"], runs[1].duals["margin"])
 
 
 def test_subspace_steps_never_lower_the_dual_and_keep_w_and_their_images():
