@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
+from pipeline.maths import csr
 from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.spec import PathSpec
 from pipeline.working import rows
@@ -66,6 +67,24 @@ def test_hold_is_exactly_what_was_asked_for(setting, masks):
         assert working.host.read - before in (new, np.count_nonzero(world.z[wanted]))
     working.release()
     check_held(world, working)
+
+
+def test_an_exchange_that_fails_leaves_no_rows(setting, monkeypatch):
+    """Of which some were others by then: whoever asks again gets what was asked for."""
+    world, new_host, arrays = setting
+    working = WorkingRows(new_host(), arrays, limit=10**9)
+    first, then = (np.isin(np.arange(N), some) for some in (range(20), range(2, 22)))
+    working.hold(first)
+
+    def full(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(csr, "insert_rows", full)
+        working.hold(then)
+    for wanted in (first, then):
+        working.hold(wanted)
+        check_held(world, working)
 
 
 @pytest.mark.parametrize("shared", [False, True])
