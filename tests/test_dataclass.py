@@ -75,7 +75,16 @@ def made(dataclass: Callable[..., Any]) -> dict[str, Any]:
         def __repr__(self) -> str:
             return "own"
 
-    return {kind.__name__: kind for kind in (Base, Derived, Changing, Named, Bare, Own)}
+    @dataclass(frozen=True)
+    class Hashed:
+        """With a hash of its own, and the usual equality."""
+
+        a: int
+
+        def __hash__(self) -> int:
+            return 8
+
+    return {kind.__name__: kind for kind in (Base, Derived, Changing, Named, Bare, Own, Hashed)}
 
 
 def said(ask: Callable[[], Any]) -> Any:
@@ -97,7 +106,9 @@ QUESTIONS: list[Callable[[dict[str, Any]], Any]] = [
     lambda k: hash(k["Derived"](1)),  # a list
     lambda k: hash(k["Changing"](1)),
     lambda k: (hash(k["Own"](1)), k["Own"](1) == 3),
+    lambda k: (hash(k["Hashed"](1)), k["Hashed"](1) == k["Hashed"](1), k["Hashed"](1) == k["Hashed"](2)),
     lambda k: k["Bare"](1) == k["Bare"](1),
+    lambda k: (k["Derived"](1, "y", [7]).c, k["Derived"](1, c=[8]).c, k["Derived"](1, c=None).c),
     lambda k: k["Derived"](1).c is k["Derived"](1).c,
     lambda k: k["Changing"](4).later,
     lambda k: setattr(k["Base"](1), "a", 2),
@@ -110,7 +121,7 @@ QUESTIONS: list[Callable[[dict[str, Any]], Any]] = [
     lambda k: k["Named"](1, 2),
     lambda k: repr(k["Named"](b=2)),
     lambda k: dataclasses.asdict(k["Derived"](1)),
-    lambda k: repr(dataclasses.replace(k["Derived"](1), b="new")),
+    lambda k: repr(dataclasses.replace(k["Derived"](1, c=[7]), b="new")),
     lambda k: dataclasses.replace(k["Changing"](1), later=2),
     lambda k: [(f.name, f.type, f.init, f.kw_only) for kind in k.values() for f in dataclasses.fields(kind)],
     lambda k: [kind.__match_args__ for kind in k.values()],

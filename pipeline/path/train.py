@@ -44,7 +44,11 @@ def judge_of(validation: Any, source: Dataset, engine: Engine) -> Dataset:
     x, y = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
     positive = source.labels.positive[0] if source.labels.one_against_rest else None
     columns = AS_THEY_ARE if source.encoding is None and is_frame(x) else source.encoding
-    return dataset_of(x, y, positive=positive, columns=columns, bias=source.bias, engine=engine)
+    found = dataset_of(x, y, positive=positive, columns=columns, bias=source.bias, engine=engine)
+    if found.columns is None and found.n_features != source.n_features:  # of a file the last ones may be 0 in all rows
+        counts = f"validation has {found.n_features:,} features, the rows to train on {source.n_features:,}"
+        raise SpecError(f"{counts} (the bias included); give the same features, in the same order")
+    return found
 
 
 def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | ClassesRun]) -> Run | ClassesRun:

@@ -15,6 +15,7 @@ listen to the hook, which is the only way to learn that the 300-sweep cap was hi
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from typing import Any
 
@@ -55,7 +56,11 @@ def solve_liblinear(problem: ReducedProblem, target_gap: float = 0.0, tolerance:
         w = problem.combine(np.zeros(n))
         return Solution(np.zeros(n), w, problem.gap(w, np.zeros(n)), "converged", 0, "liblinear")
     c = float(problem.u[0])
-    marked, labels, ratio = _encoded(problem, c)
+    with np.errstate(all="ignore"):  # looked at below
+        marked, labels, ratio = _encoded(problem, c)
+    if not (math.isfinite(ratio) and np.isfinite(marked.data).all()):  # the folded rows as one are beyond its range
+        w = problem.combine(np.zeros(n))
+        return Solution(np.zeros(n), w, problem.gap(w, np.zeros(n)), "failed", 0, "liblinear")
     weigh = f" -w-1 {ratio!r}" if labels[-1] < 0 else ""  # of a label that is not there LIBLINEAR warns on stderr
     weights, text = _train(marked, labels, f"-s 3 -c {c!r} -e {tolerance!r}{weigh}")
     alpha = np.clip(weights[d : d + n] / DELTA * np.where(labels[:n] > 0, 1.0, -1.0), 0.0, problem.u)
@@ -131,8 +136,8 @@ class Liblinear(Solver):
         if first.converged:
             return first
         own = problem.feasible(start)
-        worse = problem.gap(problem.combine(first.alpha), first.alpha) > problem.gap(problem.combine(own), own)
-        return solve_auto(problem, own if worse else first.alpha, target_gap)
+        better = problem.gap(problem.combine(first.alpha), first.alpha) < problem.gap(problem.combine(own), own)
+        return solve_auto(problem, first.alpha if better else own, target_gap)
 
 
 SOLVER = Liblinear()

@@ -92,7 +92,7 @@ class HeldRows:
         kept, norms = int(np.count_nonzero(keep)), np.empty(missing.size)
         norms[~missing], norms[missing] = self.norms[keep], new_norms
         parts = list(self.parts)
-        self.parts, self.norms = self._none()[1], norms
+        self.release()  # whatever fails from here on, no rows are held that are half-changed
         csr.copy_rows(tuple(parts), np.flatnonzero(keep), 0, tuple(parts))
         nnz = int(parts[0][kept]) + new[1].size
         index_type: type = np.int32 if nnz <= np.iinfo(np.int32).max else np.int64
@@ -100,7 +100,7 @@ class HeldRows:
         indices = resized(parts, nnz, index_type)
         indptr = resized(parts, missing.size + 1, index_type)
         csr.insert_rows((indptr, indices, values), missing, new)
-        self.parts = indptr, indices, values
+        self.parts, self.norms = (indptr, indices, values), norms
 
 
 def resized(arrays: list[np.ndarray], size: int, dtype: type) -> np.ndarray:

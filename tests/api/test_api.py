@@ -76,6 +76,14 @@ def test_validation_is_a_pair_of_arrays_or_a_data_set(table):
         assert run.best.scores["accuracy"] > 0.8
 
 
+@pytest.mark.parametrize("bias", [None, 1.0])
+def test_arrays_to_validate_on_have_the_features_that_are_trained_on(table, bias):
+    """As those to predict for; scores were made of the features that both have."""
+    for other in (table.x[:, :-1], sp.csr_array(table.x[:, :-1]), np.column_stack([table.x, table.x])):
+        with pytest.raises(errors.SpecError, match=r"validation has .* features, the rows to train on"):
+            svmsieve.fit_path(table.x, table.y, bias=bias, grid=[1.0], validation=(other, table.y))
+
+
 def test_predictions_of_rows_without_labels(table, shards, tmp_path):
     run = svmsieve.tune(table.x, table.y, bias=1.0, cv=3)
     found = svmsieve.predict(run, table.x, probability=True)

@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 
+from pipeline.cores import lending
 from pipeline.errors import SolverError
 from pipeline.solve import dcd, newton_cg, newton_system, solver_named
 from pipeline.solve.auto import solve_auto
@@ -19,6 +20,7 @@ from pipeline.solve.dcd import Descent, solve_dcd
 from pipeline.solve.liblinear import liblinear_bytes, solve_liblinear
 from pipeline.solve.newton import solve_newton
 from pipeline.solve.reduced import ReducedProblem
+from pipeline.solve.sparse_rows import SparseRows
 from tests.maths.problems import KINDS, make_problem, problems
 from tests.oracle import solve as oracle
 
@@ -165,6 +167,50 @@ def test_dcd_with_and_without_shrinking(shrink):
     assert found.converged
 
 
+@pytest.mark.parametrize("sparse", [True, False])
+def test_dcd_looks_at_its_gap_in_parts_which_are_all_rows_whatever_cores_are_lent(monkeypatch, sparse):
+    problem = make_problem(7, 203, 12, "shifted", 0.0)
+    z = sp.csr_array(problem.z) if sparse else problem.z
+    reduced = ReducedProblem(z, 50 * problem.c_min * problem.costs, problem.z[0])
+    rng = np.random.default_rng(3)
+    alpha = reduced.u * np.clip(rng.uniform(-1, 2, 203), 0, 1)  # a third at 0, a third at u_i
+
+    def looked():
+        run = Descent(reduced, alpha, shrink=True, seed=2)
+        return run, run.judged(0.0)
+
+    whole, _ = looked()
+    monkeypatch.setattr(dcd, "NONZEROS_A_PART", reduced.nnz // 17)
+    runs = []
+    for cores in (1, 2, 5):
+        with lending(lambda cores=cores: cores):
+            run, found = looked()
+            assert len(run.parts) == 17
+            check(reduced, found, 0.0)
+            np.testing.assert_array_equal(run.duals["margin"], whole.duals["margin"])
+            for one, other in zip(run.order, whole.order, strict=True):
+                np.testing.assert_array_equal(one, other, "the same rows are set aside")
+            runs.append(solve_dcd(reduced, alpha, 1e-9 * found.gap))
+    for found in runs[1:]:
+        assert found.gap == runs[0].gap
+        np.testing.assert_array_equal(found.alpha, runs[0].alpha)
+        np.testing.assert_array_equal(found.w, runs[0].w)
+
+
+def test_dcd_looks_at_its_gap_over_many_columns_as_over_few():
+    """Where w is larger than caches its entries are asked for beforehand."""
+    problem = make_problem(7, 203, 12, "shifted", 0.0)
+    few = ReducedProblem(sp.csr_array(problem.z), 50 * problem.c_min * problem.costs, problem.z[0])
+    spread = np.arange(12) * 90_000
+    known = np.zeros(1 << 20)
+    known[spread] = few.known
+    many = SparseRows(few.z.indptr, spread[few.z.indices].astype(np.int32), few.z.data, 1 << 20)
+    alpha = few.u * np.linspace(0, 1, 203)
+    runs = [Descent(one, alpha, shrink=True, seed=2) for one in (few, ReducedProblem(many, few.u, known))]
+    assert runs[0].exact_gap() == runs[1].exact_gap()
+    np.testing.assert_array_equal(runs[0].duals["margin"], runs[1].duals["margin"])
+
+
 def test_subspace_steps_never_lower_the_dual_and_keep_w_and_their_images():
     problem = make_problem(4, 300, 40, "plain", 1.0)
     reduced = ReducedProblem(sp.csr_array(problem.z), 1e3 * problem.c_min * problem.costs, np.ones(40))
@@ -293,6 +339,15 @@ class TestLiblinear:
         assert (found.outcome, found.iterations) == ("limit", 300)
         check(problem, found, 1e-3)
         assert solver_named("liblinear").run(problem, None, 1e-3).converged
+
+    def test_others_solve_where_the_fold_is_beyond_float64(self):
+        """K, a product of two lengths, is 0 here; the library was given numbers that are none."""
+        problem = ReducedProblem(1e150 * np.array([[1.0, 0.5], [0.5, -1.0]]), np.full(2, 1e-300), np.full(2, 1e-200))
+        found = solve_liblinear(problem)
+        assert (found.outcome, found.alpha.tolist()) == ("failed", [0.0, 0.0])
+        assert found.gap == problem.gap(found.w, found.alpha)
+        target = 1e-9 * found.gap
+        assert solver_named("liblinear").run(problem, None, target).converged
 
     def test_costs_by_row_are_refused_early(self):
         with pytest.raises(SolverError, match="one by one"):

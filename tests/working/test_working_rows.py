@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
+from pipeline.maths import csr
 from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.spec import PathSpec
 from pipeline.working import rows
 from pipeline.working.facts import collect
-from pipeline.working.held import ROW_BYTES
+from pipeline.working.held import ROW_BYTES, resized
 from pipeline.working.host import LocalHost
 from pipeline.working.rows import WorkingRows
 from tests.worlds import World, plain_world, write_shards
@@ -43,6 +44,7 @@ def setting(request, tmp_path_factory):
 
 def check_held(world: World, working: WorkingRows) -> None:
     np.testing.assert_array_equal(working.host.matrix().toarray(), world.z[working.rows])
+    np.testing.assert_allclose(working.host.norms, np.linalg.norm(world.z[working.rows], axis=1), rtol=1e-12)
     coefficients = np.arange(1.0, working.rows.size + 1)
     out = np.ones(D)
     working.add_to(out, coefficients)
@@ -65,6 +67,41 @@ def test_hold_is_exactly_what_was_asked_for(setting, masks):
         assert working.host.read - before in (new, np.count_nonzero(world.z[wanted]))
     working.release()
     check_held(world, working)
+
+
+def test_an_exchange_that_fails_leaves_no_rows(setting, monkeypatch):
+    """Of which some were others by then: whoever asks again gets what was asked for."""
+    world, new_host, arrays = setting
+    working = WorkingRows(new_host(), arrays, limit=10**9)
+    first, then = (np.isin(np.arange(N), some) for some in (range(20), range(2, 22)))
+    working.hold(first)
+
+    def full(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(csr, "insert_rows", full)
+        working.hold(then)
+    for wanted in (first, then):
+        working.hold(wanted)
+        check_held(world, working)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("size", [0, 3, 5, 9])
+def test_what_others_have_stays_as_it_was(size, dtype, shared):
+    """An array is changed in place only where nobody else has it, nor a part of it; else it is another one."""
+    arrays = [np.arange(5, dtype=np.int32)]
+    others = [arrays[0][1:4], arrays[0]] if shared else []
+    found = resized(arrays, size, dtype)
+    assert (arrays, found.size, found.dtype) == ([], size, dtype)
+    kept = min(size, 5)
+    np.testing.assert_array_equal(found[:kept], np.arange(kept))
+    found[:] = -1
+    if shared and size != 5:
+        np.testing.assert_array_equal(others[0], [1, 2, 3])
+        np.testing.assert_array_equal(others[1], np.arange(5))
 
 
 @given(
