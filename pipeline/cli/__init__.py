@@ -15,6 +15,7 @@ from pipeline.cli.ending import Ending
 from pipeline.cli.lazy import Sections
 from pipeline.errors import SieveError, SieveWarning
 from pipeline.redact import redacted
+from pipeline.stopped import SAID
 
 told = Ending()
 
@@ -74,11 +75,15 @@ def app() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; every expected failure is one line on stderr."""
-    told.begin()
-    gc.set_threshold(200_000, 20, 20)  # what is imported stays: each search for garbage in it takes 20 ms
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs allow BLAS one thread: others would only wait, spinning
     whole = arguments is None  # process: whoever gives arguments may go on
-    told.leave(_run(sys.argv[1:] if arguments is None else arguments), whole)
+    try:
+        told.begin()
+        gc.set_threshold(200_000, 20, 20)  # what is imported stays: each search for garbage in it takes 20 ms
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs allow BLAS one thread: others spin
+        code = _run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # before or after the command itself
+        code = _stopped()
+    told.leave(code, whole)
 
 
 def _run(words: list[str]) -> int:
@@ -126,7 +131,7 @@ def _without_output(code: int) -> int:
 
 def _stopped() -> int:
     told.cleaned_up()
-    return fail("interrupted; finished results stay, run the same command again to go on", code=told.code)
+    return fail(SAID, code=told.code)
 
 
 def _show_warnings() -> None:
