@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.collections.kinds import PANDAS, POLARS, kind_of
+from pipeline.data.reading.plain import plain_table
 from pipeline.errors import DataError
 
 
@@ -15,14 +16,14 @@ def arrow_table(frame: Any, where: str) -> pa.Table:
     """Return a frame as an Arrow table, or say in one line why it is none."""
     kind = kind_of(frame, where)
     if isinstance(frame, pa.Table):
-        return frame
+        return plain_table(frame)
     if isinstance(frame, pa.RecordBatch):
-        return pa.Table.from_batches([frame])
+        return plain_table(pa.Table.from_batches([frame]))
     if kind == POLARS:
         if not hasattr(frame, "to_arrow") or not hasattr(frame, "columns"):
             problem = f"a {type(frame).__name__} of polars is no table of rows"
             raise DataError(f"{problem}; give a DataFrame (a LazyFrame: .collect())", path=where)
-        return frame.to_arrow()
+        return plain_table(frame.to_arrow())
     if kind != PANDAS or not hasattr(frame, "columns"):
         raise DataError(f"a {type(frame).__name__} is no table with columns; give a frame", path=where)
     return _from_pandas(frame, where)

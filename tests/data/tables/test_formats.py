@@ -102,6 +102,9 @@ WAYS = {
         home / "t.parquet", dict.fromkeys(("kind", "code", "n", "note", "label"), codes)
     ),
     "large": lambda home: write_parquet(home / "t.parquet", dict.fromkeys(("kind", "note"), cast(pa.large_string()))),
+    "views": lambda home: write_parquet(
+        home / "t.parquet", dict.fromkeys(("kind", "note", "label"), cast(pa.string_view()))
+    ),
     "floats": lambda home: write_parquet(home / "t.parquet", dict.fromkeys(("n", "code"), cast(pa.float64()))),
     "small ints": lambda home: write_parquet(home / "t.parquet", dict.fromkeys(("n", "code"), cast(pa.int16()))),
     "texts": lambda home: write_parquet(home / "t.parquet", dict.fromkeys(("n", "code", "x"), cast(pa.string()))),
