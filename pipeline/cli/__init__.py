@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -13,7 +14,7 @@ import click
 
 from pipeline.cli.ending import Ending
 from pipeline.cli.lazy import Sections
-from pipeline.errors import SieveError, SieveWarning
+from pipeline.errors import SieveError, SieveWarning, one_line
 from pipeline.redact import redacted
 from pipeline.stopped import SAID
 
@@ -101,7 +102,8 @@ def _run(words: list[str]) -> int:
         return 2
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "svmsieve"
-        return fail(f"{error.format_message().rstrip('.')}; see {command} --help", command, code=2)
+        problem = re.sub(r"(?<!\.)\.$", "", error.format_message())  # but for an ellipsis
+        return fail(f"{problem}; see {command} --help", command, code=2)
     except click.ClickException as error:
         return fail(error.format_message())
     except (click.Abort, KeyboardInterrupt):
@@ -114,7 +116,7 @@ def _run(words: list[str]) -> int:
         if os.environ.get("SVMSIEVE_DEBUG"):
             print(redacted(traceback.format_exc()), file=sys.stderr, end="")
             return 1
-        return fail(" ".join(str(error).split()))
+        return fail(str(error))
     except MemoryError:
         return fail("out of memory; use fewer --workers or smaller shards")
     except OSError as error:
@@ -150,5 +152,5 @@ def _show_warnings() -> None:
 
 def fail(message: str, command: str = "svmsieve", code: int = 1) -> int:
     """Print one line and return the exit code."""
-    print(f"{command}: {redacted(message)}", file=sys.stderr)
+    print(f"{command}: {redacted(one_line(message))}", file=sys.stderr)
     return code
