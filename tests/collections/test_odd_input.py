@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pipeline
+import svmsieve
 from pipeline.collections.door import dataset_of
 from pipeline.errors import DataError
 from pipeline.estimators import SieveSVC
@@ -98,6 +99,13 @@ def test_bytes_the_other_way_round():
             dataset_of(X, labels.astype(labels.dtype.newbyteorder(">"))).fingerprint
             == dataset_of(X, labels).fingerprint
         )
+
+
+def test_columns_that_a_model_does_not_need_may_be_anything_at_predict():
+    for given in (FRAME, FRAME.assign(odd=WORDS)):
+        run = pipeline.fit_path(given, Y, grid=[1.0], columns="auto" if "odd" in given else "none")
+        with_more = given.assign(mixed=[1, "a", None, 2.5] * 10, complex=1j)
+        assert np.array_equal(svmsieve.predict(run, with_more).score, svmsieve.predict(run, given).score)
 
 
 def test_text_as_views_is_text():
