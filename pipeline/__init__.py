@@ -15,9 +15,11 @@ Names are loaded when they are first used, so that ``import pipeline`` and the c
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as type checkers know it; typing itself would be most of what the import takes
 if TYPE_CHECKING:
+    from typing import Any
+
     from pipeline.collections.door import dataset_of
     from pipeline.data.dataset import Dataset
     from pipeline.data.ingest.ingest import IngestSpec, ingest

@@ -10,6 +10,13 @@ from pipeline.redact import redacted
 LONGEST = 1000  # characters of a message: a name in a damaged file may have millions
 
 
+def one_line(text: str) -> str:
+    """Return a text as one printable line, and not too long a one."""
+    words = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    half = LONGEST // 2
+    return words if len(words) <= LONGEST else f"{words[:half]} ... {words[-half:]}"
+
+
 class SieveError(Exception):
     """Base of every error svmsieve raises on purpose. ``cli`` prints it as one line and exits with 1.
 
@@ -21,9 +28,7 @@ class SieveError(Exception):
 
     def __str__(self) -> str:
         """Return one printable line, whatever the file it speaks of has in it."""
-        words = "".join(c if c.isprintable() else "?" for c in " ".join(super().__str__().split()))
-        half = LONGEST // 2
-        return words if len(words) <= LONGEST else f"{words[:half]} ... {words[-half:]}"
+        return one_line(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the fields, so that an error raised on a worker arrives whole."""

@@ -25,6 +25,15 @@ def run(capsys, *arguments):
     return stop.value.code or 0, out, err
 
 
+def test_wrong_usage_is_one_printable_line_with_all_that_it_says(capsys, tmp_path):
+    code, _, err = run(capsys, "export", tmp_path, "--out", "two\nlines \x1b[31m")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.rstrip("\n").isprintable()
+    assert "--out two lines ?[31m does not tell the format" in err
+    code, _, err = run(capsys, "train", "x", "--c", "1", "--out", "y", "--class-weight", "a")
+    assert (code, "LABEL=WEIGHT,...; see svmsieve train --help\n" in err) == (2, True)
+
+
 def commands(group=app, prefix=()):
     for name, command in group.commands.items():
         yield (*prefix, name)

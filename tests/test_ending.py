@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -115,3 +116,52 @@ def test_patience_ends_where_the_main_thread_hears_nothing(tmp_path):
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 1), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_told_to_end_while_it_is_still_being_imported_a_command_says_so(tmp_path, number, code):
+    (tmp_path / "click.py").write_text("import os, time\nos.write(1, b'x')\ntime.sleep(30)\n")
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    module, _, function = scripts["svmsieve"].partition(":")
+    words = [sys.executable, "-c", f"from {module} import {function} as main; main()", "--version"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, env=environment, **streams) as process:
+        assert process.stdout.read(1) == "x"
+        process.send_signal(number)
+        said = process.communicate(timeout=20)[1]
+    assert (process.returncode, said) == (code, SAID)
+
+
+@pytest.mark.parametrize("where", ["told.begin", "_run"])
+def test_interrupted_just_before_or_after_what_it_does_a_command_says_so(where):
+    program = f"""
+import pipeline.cli as cli
+done = cli.{where}
+def interrupted(*words):
+    done(*words)
+    raise KeyboardInterrupt
+cli.{where} = interrupted
+cli.main()
+"""
+    words = [sys.executable, "-c", program, "--version"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (1, SAID)
+
+
+def test_told_to_end_when_all_is_done_a_command_ends_as_it_did():
+    program = """
+import atexit, os, time
+from pipeline.cli import main
+atexit.register(lambda: (os.write(1, b"\\0"), time.sleep(30)))
+main()
+"""
+    words = [sys.executable, "-c", program, "--version"]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, env=os.environ | {"PYTHONPATH": str(ROOT)}, **streams) as process:
+        while process.stdout.read(1) != "\0":
+            pass
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=20)[1]
+    assert (process.returncode, said) == (0, "")

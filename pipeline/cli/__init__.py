@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -13,8 +14,9 @@ import click
 
 from pipeline.cli.ending import Ending
 from pipeline.cli.lazy import Sections
-from pipeline.errors import SieveError, SieveWarning
+from pipeline.errors import SieveError, SieveWarning, one_line
 from pipeline.redact import redacted
+from pipeline.stopped import SAID
 
 told = Ending()
 
@@ -74,11 +76,15 @@ def app() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; every expected failure is one line on stderr."""
-    told.begin()
-    gc.set_threshold(200_000, 20, 20)  # what is imported stays: each search for garbage in it takes 20 ms
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs allow BLAS one thread: others would only wait, spinning
     whole = arguments is None  # process: whoever gives arguments may go on
-    told.leave(_run(sys.argv[1:] if arguments is None else arguments), whole)
+    try:
+        told.begin()
+        gc.set_threshold(200_000, 20, 20)  # what is imported stays: each search for garbage in it takes 20 ms
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs allow BLAS one thread: others spin
+        code = _run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # before or after the command itself
+        code = _stopped()
+    told.leave(code, whole)
 
 
 def _run(words: list[str]) -> int:
@@ -96,7 +102,8 @@ def _run(words: list[str]) -> int:
         return 2
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "svmsieve"
-        return fail(f"{error.format_message().rstrip('.')}; see {command} --help", command, code=2)
+        problem = re.sub(r"(?<!\.)\.$", "", error.format_message())  # but for an ellipsis
+        return fail(f"{problem}; see {command} --help", command, code=2)
     except click.ClickException as error:
         return fail(error.format_message())
     except (click.Abort, KeyboardInterrupt):
@@ -109,7 +116,7 @@ def _run(words: list[str]) -> int:
         if os.environ.get("SVMSIEVE_DEBUG"):
             print(redacted(traceback.format_exc()), file=sys.stderr, end="")
             return 1
-        return fail(" ".join(str(error).split()))
+        return fail(str(error))
     except MemoryError:
         return fail("out of memory; use fewer --workers or smaller shards")
     except OSError as error:
@@ -126,7 +133,7 @@ def _without_output(code: int) -> int:
 
 def _stopped() -> int:
     told.cleaned_up()
-    return fail("interrupted; finished results stay, run the same command again to go on", code=told.code)
+    return fail(SAID, code=told.code)
 
 
 def _show_warnings() -> None:
@@ -145,5 +152,5 @@ def _show_warnings() -> None:
 
 def fail(message: str, command: str = "svmsieve", code: int = 1) -> int:
     """Print one line and return the exit code."""
-    print(f"{command}: {redacted(message)}", file=sys.stderr)
+    print(f"{command}: {redacted(one_line(message))}", file=sys.stderr)
     return code

@@ -19,7 +19,9 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
+
+from pipeline.stopped import TOLD_BY, exit_code
 
 SECONDS_FOR_TASKS = 3.0  # that are under way when the first signal comes: a shard is written in less
 SECONDS_BETWEEN = 1.0  # between interruptions of the main thread, and between looks at how it ends
@@ -28,7 +30,6 @@ SAME = 0.5  # seconds in which a second signal is the first one: ``timeout`` sen
 AGAIN = signal.SIGALRM
 LEFT = 0  # no signal's number
 SECONDS_TO_SEE_OUT = 3  # looks, a second apart, at whether Python's own end hangs
-_STOPPED = 1  # the exit code after Ctrl-C; after SIGTERM it is 128 + 15, which supervisors know
 
 
 class Ending:
@@ -39,11 +40,12 @@ class Ending:
         self.through = True
         self._process, self._writing = 0, -1
         self._usual = sys.unraisablehook
+        self._before: dict[int, Any] = {}  # what was done about signals before us
 
     @property
     def code(self) -> int:
         """The exit code of a command that ends because it was told to, or was interrupted otherwise."""
-        return 128 + self.number if self.number == signal.SIGTERM else _STOPPED
+        return exit_code(self.number)
 
     def begin(self) -> None:
         """Hear signals from now on; for the main thread of a process that runs one command."""
@@ -54,9 +56,10 @@ class Ending:
             os.set_blocking(self._writing, False)
             threading.Thread(target=self._hear, args=(reading,), daemon=True, name="svmsieve-ending").start()
         signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._told)
         signal.signal(AGAIN, _interrupt)
+        for number in TOLD_BY:
+            self._before.setdefault(number, signal.getsignal(number) or signal.SIG_DFL)
+            signal.signal(number, self._told)
         if sys.unraisablehook is not _unraised:
             self._usual, sys.unraisablehook = sys.unraisablehook, _unraised
 
@@ -67,6 +70,8 @@ class Ending:
         modules apart: that takes 0.2 s once LLVM is loaded.
         """
         self.cleaned_up()
+        for number in TOLD_BY if whole else ():  # all is done and said but for Python's own end
+            signal.signal(number, lambda *_: _end(code))
         if code:  # where all went well, nobody hangs
             self.left = code
             os.write(self._writing, bytes([LEFT]))
@@ -77,13 +82,13 @@ class Ending:
         sys.exit(code)
 
     def cleaned_up(self) -> None:
-        """Leave the main thread in peace, and signals to what they do without us."""
+        """Leave the main thread in peace, and signals to whoever had them before us."""
         self.through = True
         sys.unraisablehook = self._usual
         signal.set_wakeup_fd(-1)
         signal.signal(AGAIN, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        while self._before:
+            signal.signal(*self._before.popitem())
 
     def _told(self, number: int, frame: FrameType | None) -> None:
         """Interrupt the main thread, once."""

@@ -16,6 +16,7 @@ from pipeline.data.reading.block import Block, Origin
 from pipeline.data.reading.columns import codes_of
 from pipeline.data.reading.labels import RawLabels
 from pipeline.data.reading.layout import is_numeric, is_text
+from pipeline.data.reading.plain import plain_column
 from pipeline.data.tables.encoding import Encoding
 from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
@@ -54,17 +55,19 @@ class Reader(Protocol):
 def arrow_of(values: Any, what: str, where: str) -> pa.Array:
     """Return labels or weights, of whatever kind they are, as an Arrow array."""
     if isinstance(values, pa.ChunkedArray):
-        return values.combine_chunks()
+        return plain_column(values).combine_chunks()
     if isinstance(values, pa.Array):
-        return values
+        return plain_column(values)
     if isinstance(values, pa.Table) or getattr(values, "ndim", 1) != 1:
         values = _column(values, what, where)
     if hasattr(values, "to_arrow"):  # a Series of polars
-        return values.to_arrow()
+        return plain_column(values.to_arrow())
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(values.data, mask=np.ma.getmaskarray(values))
     if isinstance(values, np.ndarray) and values.dtype.kind == "f":
         return pa.array(np.asarray(values, np.float64))
+    if isinstance(values, np.ndarray) and not values.dtype.isnative:  # Arrow does not know these
+        values = values.astype(values.dtype.newbyteorder("="))
     try:
         made = pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

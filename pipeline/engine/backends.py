@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral
 from typing import Any, Protocol
 
 from pipeline.errors import EngineError
@@ -46,6 +47,8 @@ class Backend(Protocol):
 
 def connect(scheduler: str = "threads", workers: int | None = None) -> Backend:
     """Return the backend for ``inline``, ``threads``, ``processes`` or the address of a scheduler."""
+    if workers is not None and (not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1):
+        raise EngineError(f"workers is a whole number from 1, or None for one a core, not {workers!r}")
     # Each is imported when it is asked for: dask.bag, multiprocessing and distributed take their time.
     if scheduler == "inline":
         from pipeline.engine.inline import Inline  # noqa: PLC0415
@@ -59,7 +62,7 @@ def connect(scheduler: str = "threads", workers: int | None = None) -> Backend:
         from pipeline.engine.processes import Processes  # noqa: PLC0415
 
         return Processes(workers)
-    if ":" in scheduler:
+    if isinstance(scheduler, str) and ":" in scheduler:
         from pipeline.engine.cluster import Cluster  # noqa: PLC0415
 
         return Cluster(scheduler)

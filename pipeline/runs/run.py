@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
@@ -175,7 +176,7 @@ class RunOf(Generic[S]):
         if c is None:
             return self.best
         self._check_steps()
-        if not (math.isfinite(c) and c > 0):
+        if not (isinstance(c, Real) and math.isfinite(c) and c > 0):
             raise RunError(f"{self.path}: C is a positive finite number, not {c!r}; there are {self._all_c()}")
         meant = [step for step in self.steps if _is_shown_as(step.c, c)]
         if meant:

@@ -51,7 +51,7 @@ class Scores:
 def memory_scores(model: AnyModel, x: Any) -> np.ndarray:
     """Return the scores of an array or a frame."""
     if is_frame(x):
-        table = arrow_table(x, "X")
+        table = arrow_table(x, "X", model.columns if model.encoding is None else model.encoding.inputs)
         return Scores(table_reader(model, table.schema, "X"))(table, "X", model)
     matrix = checked(x, "X")
     reader = reader_that_fits(MatrixReader(matrix.shape[1], unlabelled=True), model, "array")

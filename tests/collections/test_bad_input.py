@@ -167,7 +167,7 @@ def test_settings_that_do_not_apply(tmp_path):
     assert dataset_of(data) is data
     with pytest.raises(SieveError, match="bias applies when data are read"):
         dataset_of(data, bias=1.0)
-    with pytest.raises(DataError, match="--bias nan is too large"):
+    with pytest.raises(DataError, match="--bias nan is no finite number"):
         dataset_of(X, Y, bias=float("nan"))
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pipeline
+import svmsieve
 from pipeline.collections.door import dataset_of
 from pipeline.errors import DataError
 from pipeline.estimators import SieveSVC
@@ -93,6 +94,36 @@ def test_labels_that_are_dates():
 def test_bytes_the_other_way_round():
     swapped = pd.DataFrame(X.astype(">f8"), columns=list("abcd"))
     assert dataset_of(swapped, Y).fingerprint == dataset_of(FRAME, Y).fingerprint
+    for labels in (np.array(Y), np.arange(40) % 2):
+        assert (
+            dataset_of(X, labels.astype(labels.dtype.newbyteorder(">"))).fingerprint
+            == dataset_of(X, labels).fingerprint
+        )
+
+
+def test_columns_that_a_model_does_not_need_may_be_anything_at_predict():
+    for given in (FRAME, FRAME.assign(odd=WORDS)):
+        run = pipeline.fit_path(given, Y, grid=[1.0], columns="auto" if "odd" in given else "none")
+        with_more = given.assign(mixed=[1, "a", None, 2.5] * 10, complex=1j)
+        assert np.array_equal(svmsieve.predict(run, with_more).score, svmsieve.predict(run, given).score)
+
+
+def test_text_as_views_is_text():
+    """``pyarrow.table`` of a frame of polars has views, also behind the codes of categories."""
+    given = pl.DataFrame(X, schema=list("abcd")).with_columns(
+        odd=pl.Series(WORDS), kind=pl.Series(WORDS, dtype=pl.Categorical), label=pl.Series(["no", "yes"] * 20)
+    )
+    views = pa.table(given)
+    assert pa.string_view() in views.schema.types
+    known = dataset_of(given, columns="auto")
+    assert dataset_of(views, columns="auto").fingerprint == known.fingerprint
+    assert dataset_of(views.drop_columns("label"), views["label"], columns="auto").fingerprint == known.fingerprint
+
+
+@pytest.mark.parametrize("bias", ["1", float("nan")])
+def test_a_bias_that_is_no_number(bias):
+    with pytest.raises(DataError, match=r"^--bias .* is no finite number; choose one near 1, or 0 for none"):
+        dataset_of(X, Y, bias=bias)
 
 
 def test_the_only_class_is_called_by_its_name():

@@ -365,6 +365,7 @@ def test_a_pass_that_failed_is_not_remembered(engine, tmp_path):
     [
         ("thread", "unknown scheduler 'thread'; use threads, inline, processes or an address"),
         ("", "unknown scheduler ''"),
+        (None, "unknown scheduler None"),
         ("tcp://127.0.0.1:1", r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 \(Connection refused\)"),
         ("127.0.0.1:1", r"no Dask scheduler answers at 127\.0\.0\.1:1 "),
         ("tcp://no-such-host.invalid:8786", r"no Dask scheduler answers at tcp://no-such-host\.invalid:8786 "),
@@ -380,6 +381,13 @@ def test_a_wrong_scheduler_is_one_line_soon(scheduler, message):
         Engine(scheduler)
     assert "\n" not in str(caught.value)
     assert time.monotonic() - started < 2 * connection.SECONDS_TO_CONNECT
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, "2", True])
+def test_a_wrong_number_of_workers_is_one_line(workers):
+    for scheduler in ("inline", "threads", "processes"):
+        with pytest.raises(EngineError, match="workers is a whole number from 1, or None for one a core, not "):
+            Engine(scheduler, workers)
 
 
 def test_something_else_that_listens_is_not_waited_for(monkeypatch):

@@ -115,11 +115,14 @@ def slow_rows(text: bytes, options: ReadOptions) -> list[Row]:
 
 def separator_of(text: str) -> str:
     """Return what stands most often in the first line with anything in it, but for what is quoted."""
-    counts, quoted = dict.fromkeys(",;\t|", 0), False
+    counts, quotes, before = dict.fromkeys(",;\t|", 0), 0, ","
     for letter in next((line for line in re.split("[\r\n]+", text) if line), ""):
-        quoted ^= letter == '"'
-        if letter in counts and not quoted:
+        if letter == '"' and (quotes or before in counts):  # one within a name that none begins is a letter
+            quotes += 1
+        elif letter in counts and quotes % 2 == 0:
             counts[letter] += 1
+            quotes = 0
+        before = letter
     return max(counts, key=lambda letter: counts[letter])
 
 

@@ -126,6 +126,12 @@ def test_the_commands_ask_for_c(plain, data, capsys, tmp_path, verb):
     assert command(capsys, verb, *words, "--c", 0.1)[0] == 0
 
 
+@pytest.mark.parametrize("c", ["1", 1j, 0, float("nan")])
+def test_a_c_that_is_no_number(plain, c):
+    with pytest.raises(RunError, match="C is a positive finite number, not "):
+        plain.at(c)
+
+
 @pytest.mark.parametrize("c", ["nan", "inf", "-1", "0"])
 def test_a_c_that_cannot_be(plain, capsys, tmp_path, c):
     code, _, err = command(capsys, "export", plain.path, "--out", tmp_path / "svm.npz", f"--c={c}")

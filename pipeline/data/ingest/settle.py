@@ -6,8 +6,10 @@ Who names a column expects that it is read: where no file can have it, that is r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING
 
 from pipeline.data.reading.base import ReadOptions, Source
@@ -96,5 +98,7 @@ def settled(spec: IngestSpec, old: Manifest | None, given: Collection[str] = ())
 
 def check_bias(bias: float) -> None:
     """Refuse a bias that no norm has room for."""
-    if not abs(bias) <= LARGEST_NORM:
+    if not isinstance(bias, Real) or not math.isfinite(bias):
+        raise DataError(f"--bias {bias!r} is no finite number; choose one near 1, or 0 for none")
+    if abs(bias) > LARGEST_NORM:
         raise DataError(f"--bias {bias:g} is too large; scale the features and choose a bias near 1")

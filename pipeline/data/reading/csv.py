@@ -179,7 +179,7 @@ def _header(path: str, max_line: int) -> tuple[list[str], str]:
 
 def _separator(header: str) -> str:
     """Return what stands most often between the names of a header, outside quotes: comma, semicolon, tab or bar."""
-    bare = re.sub(r'"(?:[^"]|"")*"', "", header)
+    bare = re.sub(r'(?<![^,;\t|])"(?:[^"]|"")*"', "", header)  # quotes are letters unless a name begins with them
     return max(SEPARATORS, key=bare.count)  # of equal ones the first
 
 

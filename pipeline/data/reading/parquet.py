@@ -20,6 +20,7 @@ from pipeline.data.reading.files import open_binary, size_of
 from pipeline.data.reading.layout import Layout, is_text, layout_of, n_features_of
 from pipeline.data.reading.parquet_footer import check_pages, list_entries
 from pipeline.data.reading.partitions import Partitions, partitions_of
+from pipeline.data.reading.plain import plain_schema, plain_table
 from pipeline.data.stores.located import is_url
 from pipeline.dataclass import dataclass
 from pipeline.errors import DataError
@@ -49,7 +50,7 @@ class ParquetTable:
             try:
                 columns = own or list(self.some_column)  # of no column Arrow would not tell the number of rows
                 for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=group is None):
-                    yield self.partitions.fill(batch, names)
+                    yield plain_table(self.partitions.fill(batch, names))
             except DAMAGE as error:
                 raise damaged(self.path, error) from error
 
@@ -67,7 +68,7 @@ class ParquetSource:
             file = open_parquet(stream, path)
             if not is_url(path):  # elsewhere, looking at every page would bring the file twice
                 check_pages(stream, path)
-            schema = file.schema_arrow
+            schema = plain_schema(file.schema_arrow)
             partitions = partitions_of(path, schema.names, options.label_column)
             whole = partitions.schema(schema)
             self.layout = layout_of(whole, path, options)

@@ -15,12 +15,11 @@ from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
-import pyarrow as pa
 import scipy.sparse as sp
 
 from pipeline.data.reading.block import Origin
 from pipeline.data.tables.features import Batch, Category, Date, Hashed, Number, bucket_of
-from pipeline.data.tables.survey import unreadable
+from pipeline.data.tables.survey import readable
 from pipeline.data.tables.words import Words
 from pipeline.dataclass import dataclass
 
@@ -102,14 +101,13 @@ class Encoding:
 
     def csr(self, batch: Batch, origin: Origin) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the rows of a batch as CSR arrays; zeros and equal indices may be among them."""
-        n, slots = batch.num_rows, []
-        try:
-            for role, first in zip(self.roles, self.firsts, strict=True):
-                if not isinstance(role, Words):
+        n, slots, words = batch.num_rows, [], []
+        for role, first in zip(self.roles, self.firsts, strict=True):
+            with readable(role.columns, origin):
+                if isinstance(role, Words):
+                    words.append((role.matrix(batch, origin), first))
+                else:
                     slots += [(first + place, value) for place, value in role.slots(batch, origin)]
-            words = [(role.matrix(batch, origin), first) for role, first in self._texts]
-        except pa.ArrowException as error:
-            raise unreadable(error, origin) from error
         indices, values = np.empty((n, len(slots)), np.int32), np.empty((n, len(slots)))
         for k, (place, value) in enumerate(slots):
             indices[:, k], values[:, k] = place, value
@@ -117,11 +115,6 @@ class Encoding:
         indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=1), dtype=np.int64)])
         plain = indptr, indices[kept], values[kept]
         return plain if not words else _beside(plain, words, self.n_features)
-
-    @cached_property
-    def _texts(self) -> list[tuple[Words, int]]:
-        pairs = zip(self.roles, self.firsts, strict=True)
-        return [(role, first) for role, first in pairs if isinstance(role, Words)]
 
     def name(self, j: int) -> str:
         """Return what feature j is called; a bucket by the most frequent names in it, as far as they are known."""

@@ -7,7 +7,8 @@ one, else text, so all three are watched until two are out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TypeVar
 
@@ -135,16 +136,23 @@ class BatchFound:
 
 def look(batch: pa.RecordBatch | pa.Table, questions: Mapping[K, Question], origin: Origin) -> dict[K, BatchFound]:
     """Look at the columns of a batch."""
+    found = {}
+    for names, question in questions.items():
+        with readable(question.columns, origin):
+            found[names] = _look(batch, question, origin)
+    return found
+
+
+@contextmanager
+def readable(columns: Sequence[str], origin: Origin) -> Iterator[None]:
+    """Say which columns they are, should Arrow find their cells damaged."""
     try:
-        return {names: _look(batch, question, origin) for names, question in questions.items()}
+        yield
     except pa.ArrowException as error:
-        raise unreadable(error, origin) from error
-
-
-def unreadable(error: Exception, origin: Origin) -> DataError:
-    """Return the error for a batch that Arrow finds damaged."""
-    said = (str(error).splitlines() or ["it is damaged"])[0]
-    return DataError(f"a column cannot be read ({said}); write the file again, or name it under drop", path=origin.path)
+        said = (str(error).splitlines() or ["it is damaged"])[0]
+        names = " or ".join(f"'{name}'" for name in columns)
+        problem = f"column {names} cannot be read ({said}); write it again, or name it under drop"
+        raise DataError(problem, path=origin.path) from error
 
 
 def _look(batch: pa.RecordBatch | pa.Table, question: Question, origin: Origin) -> BatchFound:

@@ -14,6 +14,8 @@ import pytest
 from pipeline.data.dataset import open_shards
 from pipeline.data.ingest.ingest import ingest, reading_spec
 from pipeline.data.reading import csv as reading_csv
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.csv import CsvSource
 from pipeline.errors import DataError
 from tests.formats import contents
 
@@ -100,6 +102,9 @@ WAYS = {
         home / "t.parquet", dict.fromkeys(("kind", "code", "n", "note", "label"), codes)
     ),
     "large": lambda home: write_parquet(home / "t.parquet", dict.fromkeys(("kind", "note"), cast(pa.large_string()))),
+    "views": lambda home: write_parquet(
+        home / "t.parquet", dict.fromkeys(("kind", "note", "label"), cast(pa.string_view()))
+    ),
     "floats": lambda home: write_parquet(home / "t.parquet", dict.fromkeys(("n", "code"), cast(pa.float64()))),
     "small ints": lambda home: write_parquet(home / "t.parquet", dict.fromkeys(("n", "code"), cast(pa.int16()))),
     "texts": lambda home: write_parquet(home / "t.parquet", dict.fromkeys(("n", "code", "x"), cast(pa.string()))),
@@ -130,6 +135,20 @@ def test_the_same_table_is_the_same_data_set(way, tmp_path, spec, usual):
         assert found.fingerprint == usual.fingerprint
     applied = replace(spec, reading=spec.reading.encoded(usual.encoding), bias=usual.bias)
     assert ingest([path], tmp_path / "again", applied).fingerprint == usual.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ('num"r0\tcode1\tlabel', ['num"r0', "code1", "label"]),
+        ('tube 5";a;b;c;tube 6";x, y, z, u;label', ['tube 5"', "a", "b", "c", 'tube 6"', "x, y, z, u", "label"]),
+        ('x;"a,b,c,d";label', ["x", "a,b,c,d", "label"]),
+        ('"a ""q"", b, c";x;label', ['a "q", b, c', "x", "label"]),
+    ],
+)
+def test_a_quote_within_a_name_hides_no_separator(tmp_path, header, names):
+    (tmp_path / "t.csv").write_text(header + "\n")
+    assert CsvSource(str(tmp_path / "t.csv"), ReadOptions()).names == names
 
 
 def test_folders_of_a_partition_are_a_column(tmp_path, spec, usual):
