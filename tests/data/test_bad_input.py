@@ -170,6 +170,17 @@ def test_a_compressed_file_that_is_truncated_or_damaged(tmp_path, refused, pack,
 # --- files that cannot be read ---
 
 
+def test_a_file_that_is_named_twice(tmp_path, ingest, refused):
+    one = write(tmp_path, "one.svm", "1 1:1\n-1 1:2\n")
+    link = tmp_path / "two.svm"
+    link.symlink_to(one)
+    for again in (one, tmp_path / "." / "one.svm", link, tmp_path / "o*.svm"):
+        refused(one, again, expected=r"\.svm: the file is named twice")
+    link.unlink()
+    write(tmp_path, "two.svm", one.read_text())  # the same rows in another file are as good as any others
+    assert ingest(one, link)[0] == 0
+
+
 @pytest.mark.parametrize("name", ["gone.svm", "gone.csv", "gone.npz", "gone.parquet", "folder/gone.svm.gz", "gone"])
 def test_a_file_that_is_not_there(tmp_path, refused, name):
     refused(tmp_path / name, expected=f"{name}: no such file; check the path")

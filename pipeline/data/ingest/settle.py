@@ -7,16 +7,19 @@ Who names a column expects that it is read: where no file can have it, that is r
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING
 
 from pipeline.data.reading.base import ReadOptions, Source
+from pipeline.data.reading.formats import FORMATS
 from pipeline.data.reading.labels import label_text
 from pipeline.data.reading.layout import refuse_unknown
 from pipeline.data.reading.tidy import LARGEST_NORM
 from pipeline.data.shards.manifest import Manifest
+from pipeline.data.stores.located import is_url
 from pipeline.errors import DataError
 
 if TYPE_CHECKING:
@@ -33,6 +36,19 @@ def ids_of(sources: Sequence[Source], spec: IngestSpec) -> IdColumns | None:
     from pipeline.data.reading.ids import IdColumns  # noqa: PLC0415 - slow to import: Arrow's readers
 
     return IdColumns(sources, names, sources[0].path)
+
+
+def refuse_twice(sources: Sequence[Source]) -> None:
+    """Refuse files that are named more than once, by themselves, a pattern or a link: their rows would count twice."""
+    seen = set[str]()
+    for source in sources:
+        if source.format not in FORMATS:  # rows that are in memory
+            continue
+        file = source.path if is_url(source.path) else os.path.realpath(source.path)
+        if file in seen:
+            cure = "name it once (rows that are to count twice have a weight of 2)"
+            raise DataError(f"the file is named twice, by itself, a pattern or a link; {cure}", path=source.path)
+        seen.add(file)
 
 
 def refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: bool) -> None:
