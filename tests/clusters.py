@@ -94,6 +94,15 @@ class RealCluster:
             self.kill(worker)
         self.add_workers(number - len(self.workers))
 
+    def show_workers(self, number: int, client: Client) -> None:
+        """Have that many workers, and wait until the scheduler has them: one that is being killed may seem alive."""
+
+        def is_so() -> bool:
+            self.have_workers(number)
+            return len(client.nthreads()) == number
+
+        until(is_so)
+
     def await_worker(self, number: int) -> None:
         log = self.folder / f"worker-{number}.log"
         until(lambda: log.exists() and b"Registered to" in log.read_bytes(), f"worker {number} does not start")

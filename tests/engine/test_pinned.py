@@ -22,7 +22,7 @@ from tests.clusters import real_cluster, until
 @pytest.fixture
 def cluster(cluster, watcher):
     """The same, and the scheduler knows both."""
-    until(lambda: len(watcher.nthreads()) == 2)
+    cluster.show_workers(2, watcher)
     return cluster
 
 

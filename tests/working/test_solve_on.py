@@ -59,7 +59,7 @@ def small_budget():
 @pytest.fixture
 def cluster(cluster, watcher):
     """The same, and the scheduler knows both."""
-    until(lambda: len(watcher.nthreads()) == 2)
+    cluster.show_workers(2, watcher)
     return cluster
 
 
