@@ -124,14 +124,14 @@ def on_rows(
     """Do what has waited, forget what nobody has any more, and call a function of the keeper and its blocks."""
     blocks: list[RowBlock] = keeper.found()
     for first, given in waiting:
-        each(keeper, blocks, first, given)
+        of_parts(keeper, blocks, first, given)
     for block in blocks:
         for number in gone:
             block.arrays.pop(number, None)
     return function(keeper, blocks, *arguments)
 
 
-def each(keeper: Keeper, blocks: list[RowBlock], function: Callable[..., R], arguments: tuple[Any, ...]) -> list[R]:
+def of_parts(keeper: Keeper, blocks: list[RowBlock], function: Callable[..., R], arguments: tuple[Any, ...]) -> list[R]:
     """Return what function(part, *arguments) returns for all parts."""
     del keeper
     return [function(part, *arguments) for block in blocks for part in block.parts()]

@@ -100,7 +100,7 @@ class ShardState(RowState):
 
     def each(self, function: Callable[..., R], *arguments: Any) -> list[R]:
         """Return function(part, *arguments) of all parts, in row order."""
-        return self._call(blocks.each, function, arguments)
+        return self._call(blocks.of_parts, function, arguments)
 
     def where(self, mask: ByRow, *columns: ByRow) -> tuple[np.ndarray, ...]:
         """Return the numbers of the rows of a mask, and what columns have for them."""

@@ -72,7 +72,7 @@ def counted() -> dict[str, list[float]]:
         results = each(kept, function, *arguments, shared=shared, own=own)
         name = function.__name__
         if function is blocks.on_rows:
-            name = (arguments[3] if arguments[0] is blocks.each else arguments[0]).__name__
+            name = (arguments[3] if arguments[0] is blocks.of_parts else arguments[0]).__name__
         down = len(pickle.dumps(arguments)) + sum(len(pickle.dumps(mine)) for mine in own or ())
         more = 1, down, len(pickle.dumps(results)), time.perf_counter() - began
         found[name] = [a + b for a, b in zip(found[name], more, strict=True)]

@@ -112,7 +112,7 @@ def test_the_bits_of_one_machine(data, here, cluster, calls, tmp_path, settings)
     run = fit_path(data, out=tmp_path / "run", scheduler=cluster.address, **settings)
     assert models(run.path) == here(settings)
     assert len(data.shards) == len(blocks_of(data.shards)) > 10
-    assert {"begin", "each", "where", "put", "multiply", "packed"} <= {name for name, _, _ in calls.sent}
+    assert {"begin", "of_parts", "where", "put", "multiply", "packed"} <= {name for name, _, _ in calls.sent}
 
 
 def test_the_bits_of_one_machine_where_rows_are_swept_in_blocks(data, here, cluster, calls, tmp_path, monkeypatch):
