@@ -41,7 +41,7 @@ import time
 import numpy as np
 
 from pipeline.solve.dcd import Descent, solve_dcd
-from pipeline.solve.narrow import may_be_narrowed, narrowed
+from pipeline.solve.narrow import may_be_narrowed, narrowed, shared_columns
 from pipeline.solve.newton import Newton, solve_newton
 from pipeline.solve.newton_system import DIRECT_SIZE
 from pipeline.solve.reduced import ReducedProblem, Solution
@@ -57,6 +57,7 @@ FIRST_LOOK_AT_CG = 0.3  # and nobody looks earlier than this, either way
 # Plain choices:
 FEWEST_BURSTS = 3  # before a rate is believed
 PROGRESS = 0.1  # of the gap at the start: only a dcd that got so far leaves alphas that are worth starting from
+WIDE_SWEEPS = 6  # about what making columns fewer costs: a solve that is done by then goes without
 LAST_SWEEPS = 100_000  # where newton has given up, too: minutes, not for ever
 
 
@@ -68,12 +69,21 @@ def solve_auto(
 ) -> Solution:
     """Solve to an absolute gap by whichever solver promises to be there first, changing over on the way.
 
-    Where that makes w much smaller it is done in fewer columns (``narrow``).
+    Where that makes w much smaller, what is left after a few sweeps is done in fewer columns (``narrow``).
     """
-    deadline, found = time.monotonic() + seconds, narrowed(problem)
-    if found is None:
+    deadline, columns = time.monotonic() + seconds, shared_columns(problem)
+    if columns is None:
         return _solve(problem, start, target_gap, deadline)
-    return found.widened(_solve(found.narrow, start, target_gap, deadline))
+    wide = Descent(problem, problem.feasible(start), shrink=True, seed=0)
+    found = wide.judged(target_gap)
+    while found.outcome == "limit" and wide.advance(target_gap, deadline, WIDE_SWEEPS):
+        found = wide.judged(target_gap)
+    if found.outcome != "limit":
+        return found
+    narrow = narrowed(problem, columns)
+    if narrow is None:
+        return _solve(problem, wide.alpha, target_gap, deadline)
+    return narrow.widened(_solve(narrow.narrow, wide.alpha, target_gap, deadline))
 
 
 def _solve(problem: ReducedProblem, start: np.ndarray | None, target_gap: float, deadline: float) -> Solution:

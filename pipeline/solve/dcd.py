@@ -50,6 +50,7 @@ MOST_QUIET = 20  # bursts without a lower estimate: then the exact gap is comput
 FIRST_CAUTION, LEAST_CAUTION = 0.7, 1e-3  # of the target: an estimate as small as that promises it
 FIRST_STEP = 4  # sweeps up to the first subspace step: before that, many rows change sides
 DEAR_STEP, LATE_STEP = 0.5, 12  # where a step costs more than so many sweeps it comes later
+FEW_FREE = 200  # times as many rows in use: scaling, which meets all of them, is not worth it
 LOOK_AGAIN, LEAST_WORK = 0.1, 10.0  # the estimate is checked once it has fallen so far, after so many passes' work
 MOST_HOLLOW = 12  # looks in a row at which neither gap nor dual is better: rounding, or a target out of reach
 BETTER_GAP, BETTER_DUAL = 0.98, 1e-3  # better is: a gap of so many times the best, a dual higher by so many gaps
@@ -88,8 +89,8 @@ class Descent:
         self.features = (self.w, problem.known.copy(), np.zeros(d), np.zeros(d))
         self.pace = np.array([FIRST_STEP, 1])
         self.scratch = (np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros((3, 3)), np.zeros(3))
-        self.sweeps, self.work, self.n_free = 0, 0.0, 0
-        self.next_scaling = 0 if ((alpha > 0.0) & (alpha < problem.u)).any() else 2  # of what is free, if anything is
+        self.sweeps, self.work, self.n_free = 0, 0.0, int(np.count_nonzero((alpha > 0.0) & (alpha < problem.u)))
+        self.next_scaling = 0 if self.n_free else 2  # of what is free, if enough is
         self.caution, self.gap, self.looked, self.lowest, self.quiet = FIRST_CAUTION, np.inf, 0.0, np.inf, 0
         self.best_gap, self.best_dual, self.hollow = np.inf, -np.inf, 0
 
@@ -100,13 +101,14 @@ class Descent:
 
     def exact_gap(self) -> float:
         """Sum w afresh, bring the rows back that may move, and return the gap of (w, alpha)."""
+        self.features[1][:] -= self.w
         self.w[:] = self.problem.known
         add_rows(self.rows, self.problem.moved(self.alpha), self.w)
         is_zero = not bool(self.w.any())
         found = each(lambda part: meet(self.rows, self.duals, self.w, is_zero, *part), self.parts)
         gap = float(sum(part[0] for part in found))
         call_back(self.duals, self.order, self.shrink, max(part[1] for part in found), min(part[2] for part in found))
-        self.features[1][:] = self.w
+        self.features[1][:] += self.w  # w at the last step, but for what it had of rounding
         if self.sweeps:
             settle(self.rows, self.duals, self.order[0][int(self.order[2][0]) :], self.features)
         self.gap, self.looked, self.lowest, self.quiet = gap, self.work, np.inf, 0
@@ -131,11 +133,12 @@ class Descent:
         self.hollow = 0 if better else self.hollow + 1
         self.best_gap, self.best_dual = min(self.best_gap, gap), max(self.best_dual, dual)
 
-    def advance(self, target_gap: float, deadline: float, most_sweeps: int) -> None:
-        """Sweep until it is time to compute the gap."""
+    def advance(self, target_gap: float, deadline: float, most_sweeps: int) -> bool:
+        """Sweep until it is time to compute the gap; return whether it is, before so many sweeps or the deadline."""
         is_time = False
         while not is_time and self.sweeps < most_sweeps and time.monotonic() < deadline:
             _, is_time = self.burst(target_gap, most_sweeps - self.sweeps)
+        return is_time
 
     def burst(self, target_gap: float, most_sweeps: int = MOST_SWEEPS) -> tuple[float, bool]:
         """Run a few sweeps; return the estimate of the gap and whether it is time to compute the gap itself.
@@ -144,9 +147,6 @@ class Descent:
         move) the next must be twice as good. And it is when the estimate has fallen much, or below the target, or no
         longer falls, lest work be spent on too few rows: at a large C that saves up to five sixths.
         """
-        if self.sweeps >= self.next_scaling:
-            scale_free(self.rows, self.duals, self.order[0][: int(self.order[2][0])], self.features)
-            self.next_scaling = 2 * self.sweeps + 2
         n, d = self.problem.z.shape
         before, length = float(self.order[2][0]), self.problem.row_length
         length = (length if self.problem.is_sparse else DENSE_VALUE * length) + NONZEROS_A_ROW
@@ -154,6 +154,9 @@ class Descent:
         price = (before * STEP_A_ROW + d * STEP_A_FEATURE) / sweep
         if self.sweeps == 0 and price > DEAR_STEP:
             self.pace[0] = LATE_STEP
+        if self.sweeps >= self.next_scaling and self.n_free * FEW_FREE >= before:
+            scale_free(self.rows, self.duals, self.order[0][: int(self.order[2][0])], self.features)
+            self.next_scaling = 2 * self.sweeps + 2
         most = max(MOST_A_BURST, int(LEAST_A_BURST / sweep))
         count = min(1 + self.sweeps // 4, max(1, int(NONZEROS_A_CALL / sweep)), most, most_sweeps)
         plan = (count, price, self.pace, self.scratch)

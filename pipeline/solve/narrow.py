@@ -27,13 +27,22 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.dataclass import dataclass
-from pipeline.jit import inline, kernel
+from pipeline.jit import inline, kernel, prefetch
 from pipeline.solve.reduced import ReducedProblem, Solution
 from pipeline.solve.sparse_rows import SparseRows
 from pipeline.solve.timing import FAR_FEATURES
 
 WORTH = 0.4  # of the columns: with more of them left sweeps are hardly quicker
+_AHEAD = np.uint64(32)  # entries: a column's number is asked for so early, as in ``maths.csr`` (kdda-like: 12 and 7 ns)
 SMALLEST, LARGEST = 1e-250, 1e76  # squares in between are exact enough, and their roots fit into a float32
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How many entries each column has (2: two or more), and how many have two or more."""
+
+    counts: np.ndarray
+    shared: int
 
 
 @dataclass(frozen=True)
@@ -59,27 +68,31 @@ def may_be_narrowed(problem: ReducedProblem) -> bool:
     return problem.is_sparse and problem.z.shape[1] > FAR_FEATURES
 
 
-def narrowed(problem: ReducedProblem) -> Narrowed | None:
-    """Return the problem in fewer columns; None where they would be hardly fewer, or squares are out of range."""
+def shared_columns(problem: ReducedProblem) -> Columns | None:
+    """Return what is known of the columns; None where they would be hardly fewer."""
     if not may_be_narrowed(problem):
         return None
-    (indptr, indices, values), (n, d) = problem.z.parts, problem.z.shape
+    n, d = problem.z.shape
     counts = np.zeros(d, np.uint8)
     most = WORTH * d - n
-    shared = _count(indices, counts, most)
-    if shared > most:
-        return None
+    shared = _count(problem.z.parts[1], counts, most)
+    return None if shared > most else Columns(counts, shared)
+
+
+def narrowed(problem: ReducedProblem, columns: Columns) -> Narrowed | None:
+    """Return the problem in fewer columns; None where squares are out of range."""
+    (indptr, indices, values), (n, d) = problem.z.parts, problem.z.shape
+    shared = columns.shared
     places, known = np.full(d, -1, np.int32), np.empty(shared + 2 * n)
-    _number(counts, problem.known, places, known)
-    del counts
+    _number(columns.counts, problem.known, places, known)
     new_indices = np.empty(indices.size, np.int32 if indices.dtype == np.uint32 else np.int64)
     parts = np.zeros_like(indptr), new_indices, np.empty_like(values)
-    columns = _fill(problem.z.parts, problem.known, places, shared, parts, known)
-    if columns < 0:
+    count = _fill(problem.z.parts, problem.known, places, shared, parts, known)
+    if count < 0:
         return None
     end = int(parts[0][-1])
-    rows = SparseRows(parts[0], parts[1][:end], parts[2][:end], columns)
-    narrow = ReducedProblem(rows, problem.u, known[:columns].copy(), problem.at)
+    rows = SparseRows(parts[0], parts[1][:end], parts[2][:end], count)
+    narrow = ReducedProblem(rows, problem.u, known[:count].copy(), problem.at)
     return Narrowed(problem, narrow, places, shared)
 
 
@@ -116,11 +129,13 @@ def _fill(rows, known, places, shared, new_rows, new_known):  # type: ignore[no-
     """
     indptr, indices, values = rows
     new_indptr, new_indices, new_values = new_rows
-    columns, at = shared, np.uint64(0)
+    columns, at, last = shared, np.uint64(0), np.uint64(max(0, indices.size - np.int64(_AHEAD)))
     own = np.empty(_longest(indptr), np.int64)  # where this row's entries are that no other row has in their columns
     for i in range(indptr.size - 1):
         count, begin, end = 0, np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         for k in range(begin, end):  # without branches: whose column it is cannot be guessed
+            if k < last:
+                prefetch(places, np.uint64(indices[k + _AHEAD]))
             place = places[indices[k]]
             new_indices[at], new_values[at], own[count] = place, values[k], k
             at += np.uint64(place >= 0)
