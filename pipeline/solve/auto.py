@@ -41,7 +41,7 @@ import time
 import numpy as np
 
 from pipeline.solve.dcd import Descent, solve_dcd
-from pipeline.solve.narrow import may_be_narrowed, narrowed, shared_columns
+from pipeline.solve.narrow import may_be_narrowed, narrowed
 from pipeline.solve.newton import Newton, solve_newton
 from pipeline.solve.newton_system import DIRECT_SIZE
 from pipeline.solve.reduced import ReducedProblem, Solution
@@ -71,30 +71,27 @@ def solve_auto(
 
     Where that makes w much smaller, what is left after a few sweeps is done in fewer columns (``narrow``).
     """
-    deadline, columns = time.monotonic() + seconds, shared_columns(problem)
-    if columns is None:
-        return _solve(problem, start, target_gap, deadline)
-    wide = Descent(problem, problem.feasible(start), shrink=True, seed=0)
-    found = wide.judged(target_gap)
-    while found.outcome == "limit" and wide.advance(target_gap, deadline, WIDE_SWEEPS):
-        found = wide.judged(target_gap)
-    if found.outcome != "limit":
-        return found
-    narrow = narrowed(problem, columns)
+    deadline, run = time.monotonic() + seconds, Descent(problem, problem.feasible(start), shrink=True, seed=0)
+    found, narrow = run.judged(target_gap), None
+    if may_be_narrowed(problem):
+        while found.outcome == "limit" and run.advance(target_gap, deadline, WIDE_SWEEPS):
+            found = run.judged(target_gap)
+        narrow = narrowed(problem) if found.outcome == "limit" else None
     if narrow is None:
-        return _solve(problem, wide.alpha, target_gap, deadline)
-    return narrow.widened(_solve(narrow.narrow, wide.alpha, target_gap, deadline))
+        return _solve(run, found, target_gap, deadline)
+    run = Descent(narrow.narrow, run.alpha, shrink=True, seed=0)
+    return narrow.widened(_solve(run, run.judged(target_gap), target_gap, deadline))
 
 
-def _solve(problem: ReducedProblem, start: np.ndarray | None, target_gap: float, deadline: float) -> Solution:
-    first, begin = _watched_descent(problem, problem.feasible(start), target_gap, deadline)
+def _solve(run: Descent, found: Solution, target_gap: float, deadline: float) -> Solution:
+    first, begin = _watched_descent(run, found, target_gap, deadline)
     if first.outcome in ("converged", "failed") or time.monotonic() > deadline:
         return first
-    second = solve_newton(problem, begin, target_gap, deadline - time.monotonic())
+    second = solve_newton(run.problem, begin, target_gap, deadline - time.monotonic())
     best = _better(first, second)
     if best.converged or time.monotonic() > deadline:
         return best
-    third = solve_dcd(problem, best.alpha, target_gap, deadline - time.monotonic(), most_sweeps=LAST_SWEEPS)
+    third = solve_dcd(run.problem, best.alpha, target_gap, deadline - time.monotonic(), most_sweeps=LAST_SWEEPS)
     return _better(best, third)
 
 
@@ -102,18 +99,16 @@ def _better(one: Solution, two: Solution) -> Solution:
     return two if two.gap < one.gap or two.converged else one
 
 
-def _watched_descent(
-    problem: ReducedProblem, alpha: np.ndarray, target: float, deadline: float
-) -> tuple[Solution, np.ndarray]:
+def _watched_descent(run: Descent, found: Solution, target: float, deadline: float) -> tuple[Solution, np.ndarray]:
     """Run dcd until it has converged or newton promises to be faster; return what it found and where newton starts.
 
-    That is where dcd started, unless the gap has fallen: many sweeps at a large C that hardly move w leave alphas that
-    take newton longer than none (a9a at 10^7 C_min: by a third).
+    ``found`` is what dcd found when it looked last. Newton starts from there, unless the gap has fallen since: many
+    sweeps at a large C that hardly move w leave alphas that take newton longer than none (a9a at 10^7 C_min: by a
+    third).
     """
-    run = Descent(problem, alpha, shrink=True, seed=0)
+    problem, at_start = run.problem, found
     scale = 0.0  # until newton at its fewest steps comes near: it takes a pass over all values
-    found = run.judged(target)
-    history, begun, at_start = [(0.0, found.gap)], 0.0, found.gap
+    history, begun = [(0.0, run.gap)], descent_seconds(problem, run.looked)
     while found.outcome == "limit" and time.monotonic() < deadline:
         gap, is_time = run.burst(target)
         spent = descent_seconds(problem, run.work)
@@ -131,7 +126,9 @@ def _watched_descent(
         hopeless = spent - begun > look * rival and left > promise * rival
         if hopeless or (spent > patience * rival and left > rival / 2):
             found = run.judged(target)
-            return found, found.alpha if found.gap < PROGRESS * at_start else alpha
+            return found, (found if found.gap < PROGRESS * at_start.gap else at_start).alpha
+    if found.outcome == "limit":  # the time is over, and w is no longer what it was at the last look
+        found = run.judged(target)
     return found, found.alpha
 
 

@@ -38,14 +38,6 @@ SMALLEST, LARGEST = 1e-250, 1e76  # squares in between are exact enough, and the
 
 
 @dataclass(frozen=True)
-class Columns:
-    """How many entries each column has (2: two or more), and how many have two or more."""
-
-    counts: np.ndarray
-    shared: int
-
-
-@dataclass(frozen=True)
 class Narrowed:
     """``problem`` in fewer columns is ``narrow``; ``places`` are where columns of several rows went, -1: nowhere."""
 
@@ -68,31 +60,27 @@ def may_be_narrowed(problem: ReducedProblem) -> bool:
     return problem.is_sparse and problem.z.shape[1] > FAR_FEATURES
 
 
-def shared_columns(problem: ReducedProblem) -> Columns | None:
-    """Return what is known of the columns; None where they would be hardly fewer."""
+def narrowed(problem: ReducedProblem) -> Narrowed | None:
+    """Return the problem in fewer columns; None where they would be hardly fewer, or squares are out of range."""
     if not may_be_narrowed(problem):
         return None
-    n, d = problem.z.shape
+    (indptr, indices, values), (n, d) = problem.z.parts, problem.z.shape
     counts = np.zeros(d, np.uint8)
     most = WORTH * d - n
-    shared = _count(problem.z.parts[1], counts, most)
-    return None if shared > most else Columns(counts, shared)
-
-
-def narrowed(problem: ReducedProblem, columns: Columns) -> Narrowed | None:
-    """Return the problem in fewer columns; None where squares are out of range."""
-    (indptr, indices, values), (n, d) = problem.z.parts, problem.z.shape
-    shared = columns.shared
+    shared = _count(indices, counts, most)
+    if shared > most:
+        return None
     places, known = np.full(d, -1, np.int32), np.empty(shared + 2 * n)
-    _number(columns.counts, problem.known, places, known)
+    _number(counts, problem.known, places, known)
+    del counts
     new_indices = np.empty(indices.size, np.int32 if indices.dtype == np.uint32 else np.int64)
     parts = np.zeros_like(indptr), new_indices, np.empty_like(values)
-    count = _fill(problem.z.parts, problem.known, places, shared, parts, known)
-    if count < 0:
+    columns = _fill(problem.z.parts, problem.known, places, shared, parts, known)
+    if columns < 0:
         return None
     end = int(parts[0][-1])
-    rows = SparseRows(parts[0], parts[1][:end], parts[2][:end], count)
-    narrow = ReducedProblem(rows, problem.u, known[:count].copy(), problem.at)
+    rows = SparseRows(parts[0], parts[1][:end], parts[2][:end], columns)
+    narrow = ReducedProblem(rows, problem.u, known[:columns].copy(), problem.at)
     return Narrowed(problem, narrow, places, shared)
 
 

@@ -189,7 +189,7 @@ def settle(rows, duals, gone, features):  # type: ignore[no-untyped-def]
 
 @kernel
 def scale_free(rows, duals, active, features):  # type: ignore[no-untyped-def]
-    """Scale the free alphas to the dual optimum (a start may be right but for that) and make them the only step."""
+    """Scale the free alphas to the dual optimum and make them the only step: the steps before are forgotten."""
     indptr, indices, values = rows
     w, w0, image, last = features
     image[:] = 0.0

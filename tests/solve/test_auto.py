@@ -39,3 +39,13 @@ def test_click_logs_are_left_to_dcd(monkeypatch):
     problem = clicks(20_000, 4_000, 8, 30.0)  # newton takes five times as long
     found = solve_auto(problem, None, 3e-5 * float(problem.u.sum()))
     assert (found.solver, found.converged) == ("dcd", True)
+
+
+def test_where_time_is_over_the_gap_is_that_of_what_is_returned(monkeypatch):
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(auto.time, "monotonic", lambda: float(next(ticks)))
+    problem = clicks(2_000, 400, 8, 30.0)
+    found = solve_auto(problem, None, 1e-12, seconds=20.0)
+    assert found.outcome == "limit"
+    np.testing.assert_allclose(found.w, problem.combine(found.alpha), atol=1e-9)
+    assert found.gap == pytest.approx(problem.gap(found.w, found.alpha), rel=1e-9)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pipeline
 from pipeline.solve import auto, narrow
 from pipeline.solve.auto import solve_auto
-from pipeline.solve.narrow import Narrowed, narrowed, shared_columns
+from pipeline.solve.narrow import Narrowed, narrowed
 from pipeline.solve.newton import solve_newton
 from pipeline.solve.reduced import ReducedProblem
 
@@ -33,12 +33,7 @@ def wide(seed: int, n: int, d: int, a_row: int, dtype: Any, scale: float = 1.0) 
 def forced(problem: ReducedProblem, monkeypatch: pytest.MonkeyPatch) -> Narrowed | None:
     monkeypatch.setattr(narrow, "FAR_FEATURES", 0)
     monkeypatch.setattr(narrow, "WORTH", 100.0)
-    return at_once(problem)
-
-
-def at_once(problem: ReducedProblem) -> Narrowed | None:
-    columns = shared_columns(problem)
-    return columns and narrowed(problem, columns)
+    return narrowed(problem)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(5, 60), st.integers(0, 20), st.sampled_from(["f4", "f8"]))
@@ -67,7 +62,7 @@ def test_solutions_are_those_of_the_problem(seed: int, dtype: str, scale: float)
         patch.setattr(narrow, "WORTH", 100.0)
         made: list[Narrowed | None] = []
         patch.setattr(auto, "WIDE_SWEEPS", 0)
-        patch.setattr(auto, "narrowed", lambda *given: made.append(narrowed(*given)) or made[-1])
+        patch.setattr(auto, "narrowed", lambda one: made.append(narrowed(one)) or made[-1])
         found = solve_auto(problem, None, target)
         assert made[0] is not None
         apart = solve_newton(made[0].narrow, None, target)
@@ -104,11 +99,11 @@ def test_squares_out_of_range_are_left_as_they_are(value: float, monkeypatch: py
 def test_only_where_there_is_something_to_gain() -> None:
     wide_rows = sp.random_array((50, 150_000), density=1e-4, rng=1, format="csr")
     few, shared = ReducedProblem(wide_rows[:, :1000], np.ones(50), np.zeros(1000)), np.ones((2, 150_000))
-    assert at_once(few) is None  # w is in the cache
-    assert at_once(ReducedProblem(sp.csr_array(shared), np.ones(2), np.zeros(150_000))) is None  # all columns are used
-    found = at_once(ReducedProblem(wide_rows, np.ones(50), np.zeros(150_000)))
+    assert narrowed(few) is None  # w is in the cache
+    assert narrowed(ReducedProblem(sp.csr_array(shared), np.ones(2), np.zeros(150_000))) is None  # all columns are used
+    found = narrowed(ReducedProblem(wide_rows, np.ones(50), np.zeros(150_000)))
     assert found is not None and found.narrow.z.shape[1] <= 100
-    assert at_once(ReducedProblem(shared, np.ones(2), np.zeros(150_000))) is None  # dense
+    assert narrowed(ReducedProblem(shared, np.ones(2), np.zeros(150_000))) is None  # dense
 
 
 def test_rows_in_fewer_columns_are_counted_before_they_are_made() -> None:
@@ -120,7 +115,7 @@ def test_rows_in_fewer_columns_are_counted_before_they_are_made() -> None:
 def test_a_solve_that_is_soon_done_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = wide(5, 40, 120_000, 15, "f8")
     made: list[Narrowed | None] = []
-    monkeypatch.setattr(auto, "narrowed", lambda *given: made.append(narrowed(*given)) or made[-1])
+    monkeypatch.setattr(auto, "narrowed", lambda one: made.append(narrowed(one)) or made[-1])
     soon, late = solve_auto(problem, None, 10.0), solve_auto(problem, None, 1e-10)
     assert soon.converged and soon.iterations <= auto.WIDE_SWEEPS and late.converged
     assert len(made) == 1 and made[0] is not None, "only the second"
@@ -132,10 +127,10 @@ def test_paths_are_certified_either_way(monkeypatch: pytest.MonkeyPatch) -> None
     common = rng.poisson(0.3, (300, 200)) + 0.5 * (y[:, None] > 0) * (rng.random((300, 200)) < 0.2)
     x = sp.csr_array(sp.hstack([common, sp.random_array((300, 120_000), density=2e-4, rng=rng)]), dtype=np.float32)
     made: list[Narrowed | None] = []
-    monkeypatch.setattr(auto, "narrowed", lambda *given: made.append(narrowed(*given)) or made[-1])
+    monkeypatch.setattr(auto, "narrowed", lambda one: made.append(narrowed(one)) or made[-1])
     fewer = pipeline.fit_path(x, y, grid=[0.01, 0.1, 1.0], tol=1e-6)
     assert made and all(made)
-    monkeypatch.setattr(auto, "shared_columns", lambda one: None)
+    monkeypatch.setattr(auto, "narrowed", lambda one: None)
     plain = pipeline.fit_path(x, y, grid=[0.01, 0.1, 1.0], tol=1e-6)
     for one, other in zip(fewer.steps, plain.steps, strict=True):
         assert one.relative_gap <= 1e-6 and abs(one.primal - other.primal) <= 2e-6 * one.primal
