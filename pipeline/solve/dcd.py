@@ -88,8 +88,8 @@ class Descent:
         self.duals, self.parts = _duals(alpha, problem.u), _parts(n, problem.nnz)
         state = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567890ABCDEF) % 2**64 or 1], dtype=np.uint64)
         self.order = (np.arange(n, dtype=np.uint32), state, np.array([n, np.inf, -np.inf]))
-        self.w = problem.known.copy()
-        self.features = (self.w, problem.known.copy(), np.zeros(d), np.zeros(d))
+        self.seen, self.w = alpha, np.zeros(d)  # alpha at the last look, and w_alpha as it is now
+        self.features = (self.w, np.zeros(d), np.zeros(d), np.zeros(d))
         self.pace = np.array([FIRST_STEP, 1])
         self.scratch = (np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros((3, 3)), np.zeros(3))
         self.sweeps, self.work, self.n_free, self.next_scaling = 0, 0.0, 0, FIRST_SCALING
@@ -102,15 +102,16 @@ class Descent:
         return np.ascontiguousarray(self.duals["alpha"])
 
     def exact_gap(self) -> float:
-        """Sum w afresh, bring the rows back that may move, and return the gap of (w, alpha)."""
-        self.features[1][:] -= self.w
+        """Sum w afresh for alpha as it is now, bring the rows back that may move, and return the gap of (w, alpha)."""
+        self.seen, w_before = self.alpha, self.features[1]
+        w_before -= self.w
         self.w[:] = self.problem.known
-        add_rows(self.rows, self.problem.moved(self.alpha), self.w)
+        add_rows(self.rows, self.problem.moved(self.seen), self.w)
         is_zero = not bool(self.w.any())
         found = each(lambda part: meet(self.rows, self.duals, self.w, is_zero, *part), self.parts)
         gap = float(sum(part[0] for part in found))
         call_back(self.duals, self.order, self.shrink, max(part[1] for part in found), min(part[2] for part in found))
-        self.features[1][:] += self.w  # w at the last step, but for what it had of rounding
+        w_before += self.w  # at the last step, without what w had of rounding
         if self.sweeps:
             settle(self.rows, self.duals, self.order[0][int(self.order[2][0]) :], self.features)
         self.gap, self.looked, self.lowest, self.quiet = gap, self.work, np.inf, 0
@@ -126,11 +127,11 @@ class Descent:
             outcome = "converged"
         elif self.hollow >= MOST_HOLLOW:
             outcome = "stalled"  # neither gap nor dual value gets better
-        return Solution(self.alpha, self.w, gap, outcome, self.sweeps, "dcd", at_w_alpha=True)
+        return Solution(self.seen, self.w, gap, outcome, self.sweeps, "dcd", at_w_alpha=True)
 
     def _take_note(self, gap: float) -> None:
         """Count the looks since gap or dual value were better by their share; the gap goes up and down meanwhile."""
-        dual = float(self.duals["alpha"].sum()) - float(self.w @ self.w) / 2
+        dual = float(self.seen.sum()) - float(self.w @ self.w) / 2
         better = gap < BETTER_GAP * self.best_gap or dual > self.best_dual + BETTER_DUAL * gap
         self.hollow = 0 if better else self.hollow + 1
         self.best_gap, self.best_dual = min(self.best_gap, gap), max(self.best_dual, dual)

@@ -108,4 +108,4 @@ def _few_sweeps(problem: ReducedProblem, task: Task) -> SolvedRows:
     if before > 0.0:
         run.advance(0.1 * task.target, math.inf, SWEEPS_A_BLOCK)
     run.exact_gap()
-    return SolvedRows(run.alpha, run.w, None, "dcd", before)
+    return SolvedRows(run.seen, run.w, None, "dcd", before)
