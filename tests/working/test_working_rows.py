@@ -16,7 +16,7 @@ from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.spec import PathSpec
 from pipeline.working import rows
 from pipeline.working.facts import collect
-from pipeline.working.held import ROW_BYTES, resized
+from pipeline.working.held import ROW_BYTES, among, resized
 from pipeline.working.host import LocalHost
 from pipeline.working.rows import WorkingRows
 from tests.worlds import World, plain_world, write_shards
@@ -219,3 +219,9 @@ def test_a_damaged_model_says_so(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(RunError, match=r"000000.npz: the model is missing or damaged .*; train again"):
             StoredModel(path).alpha()
+
+
+@given(st.lists(st.integers(0, 30), unique=True).map(sorted), st.lists(st.integers(0, 30), unique=True).map(sorted))
+def test_numbers_among_others(some, rows):
+    found = among(np.array(some, np.int64), np.array(rows, np.int64))
+    assert found.tolist() == [number in rows for number in some]
