@@ -85,7 +85,7 @@ def predict(  # noqa: PLR0913 - all but two are keywords
     with progress(quiet=not verbose) as listen, engine_for(engine, scheduler, workers) as made:
         source = opened_run(run)
         model = any_model_of(source, c if isinstance(source, RunOf) else None, listen, training)
-        classes = label_array(model.classes if isinstance(model, ClassesModel) else model.names)
+        classes = label_array(model.names)
         labelling, chances = Labelling(classes), _probabilities(source, model, classes) if probability else None
         if is_dask(data):
             from pipeline.use.lazy import lazy_scores  # noqa: PLC0415 - Dask is slow to import

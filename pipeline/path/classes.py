@@ -199,7 +199,7 @@ def _check(data: Dataset, spec: PathSpec, references: Sequence[ClassesStep]) -> 
 def _check_validation(data: Dataset, validation: Dataset, listen: Listener) -> ClassesModel:
     """Refuse validation data that the models could not score, before anything is trained; return such a model."""
     model = trained_on(data.against_rest(0), Path(data.path), 0.0, np.zeros(data.n_features))
-    both = ClassesModel(Path(data.path), 0, 0.0, (model,), data.classes)
+    both = ClassesModel.of((model,), data.classes, Path(data.path), 0, 0.0)
     both.places_on(validation, listen)
     if (both.codes_on(validation, listen) == UNKNOWN).all():
         raise SpecError(f"{validation.path}: has none of the classes of {data.path}; score on rows with these labels")

@@ -13,6 +13,7 @@ from typing import Any
 from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.inputs import open_dataset
+from pipeline.data.reading.labels import LabelMap
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError, SieveError
 from pipeline.events import Listener, silent
@@ -66,7 +67,7 @@ def classes_model_of(
         data, weights = _training_data(run, step.header.data, training, listen), step.header.class_weights
         views = [data.against_rest(k, weights) for k in range(len(step.parts))]
     parts = [model_of(part, None, listen, view) for part, view in zip(step.parts, views, strict=True)]
-    return ClassesModel(run, step.step, step.c, tuple(parts), step.classes)
+    return ClassesModel.of(tuple(parts), step.classes, run, step.step, step.c)
 
 
 def model_of(
@@ -82,15 +83,15 @@ def model_of(
     step = source if isinstance(source, StepView) else source.at(c, listen)
     path, header = step.model.path.parents[1], source.header
     about, gamma = header.data, header.spec.gamma
-    known = feature_names(about, path)
-    names = (about.negative, about.positive, about.one_against_rest, known.columns, known.index_base, about.encoding)
+    labels = LabelMap(about.negative, about.positive, about.one_against_rest)
+    same: dict[str, Any] = {"run": path, "step": step.step, "c": step.c, "labels": labels, "bias": about.bias}
+    same["feature_names"] = feature_names(about, path)
     if gamma is None:
-        return LinearModel(path, step.step, step.c, step.w, about.bias, *names)
+        return LinearModel(**same, w=step.w)
     data, alpha = _training_data(path, about, training, listen), step.alpha
     with Engine("threads") as engine:
         rows = gather(engine, data, alpha > 0.0)
-    support = support_of(rows, alpha[rows.rows], Rbf(gamma, about.bias))
-    return KernelModel(path, step.step, step.c, support, known.own, *names)
+    return KernelModel(**same, support=support_of(rows, alpha[rows.rows], Rbf(gamma, about.bias)))
 
 
 def _training_data(run: Path, about: DataRecord, given: Dataset | str | Path | None, listen: Listener) -> Dataset:

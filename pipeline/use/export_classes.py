@@ -42,7 +42,7 @@ def write_liblinear(stream: BinaryIO, labels: Sequence[int], w: np.ndarray, bias
 
 
 def _write_liblinear(model: ClassesModel, stream: BinaryIO, listen: Listener) -> None:
-    write_liblinear(stream, label_integers(model.classes, "LIBLINEAR", listen), model.w, model.bias)
+    write_liblinear(stream, label_integers(model.names, "LIBLINEAR", listen), model.w, model.bias)
 
 
 def _write_sklearn(model: ClassesModel, stream: BinaryIO, listen: Listener) -> None:
@@ -50,8 +50,8 @@ def _write_sklearn(model: ClassesModel, stream: BinaryIO, listen: Listener) -> N
     w, bias = model.w, model.bias
     arrays: dict[str, Any] = {
         "coef_": w[:, : model.known],
-        "intercept_": bias * w[:, -1] if bias else np.zeros(len(model.classes)),
-        "classes_": label_array(model.classes),
+        "intercept_": bias * w[:, -1] if bias else np.zeros(len(model.names)),
+        "classes_": label_array(model.names),
         "C": model.c,
         "n_features_in_": model.known,
         "bias": bias,
@@ -61,7 +61,7 @@ def _write_sklearn(model: ClassesModel, stream: BinaryIO, listen: Listener) -> N
 
 def _write_npz(model: ClassesModel, stream: BinaryIO, listen: Listener) -> None:
     """Write C, weights (a row a class; the last is the bias column's unless ``bias`` is 0), and the names."""
-    arrays: dict[str, Any] = {"c": model.c, "w": model.w, "bias": model.bias, "labels": np.array(model.classes)}
+    arrays: dict[str, Any] = {"c": model.c, "w": model.w, "bias": model.bias, "labels": np.array(model.names)}
     np.savez(stream, **arrays, **columns_as(model, "columns", listen))
 
 

@@ -28,7 +28,7 @@ def _write_sklearn(model: ClassesModel, stream: BinaryIO, listen: Listener) -> N
     about: dict[str, Any] = {
         "dual_coef_": coefficients,
         "intercept_": intercepts,
-        "classes_": label_array(model.classes),
+        "classes_": label_array(model.names),
         "C": model.c,
         "n_features_in_": model.known,
     }
@@ -43,7 +43,7 @@ def _write_npz(model: ClassesModel, stream: BinaryIO, listen: Listener) -> None:
         "n_features": model.known,
         "c": model.c,
         "bias": model.bias,
-        "labels": np.array(model.classes),
+        "labels": np.array(model.names),
     }
     np.savez(stream, **arrays, **about, **columns_as(model, "columns", listen))
 

@@ -52,7 +52,7 @@ def lazy_scores(source: Source, x: Any, *, hasher: Any = None, training: Dataset
         Of two classes a score a row, of K a column a class; nothing is computed yet.
     """
     model = _model(source, training)
-    columns = len(model.classes) if isinstance(model, ClassesModel) else None
+    columns = len(model.names) if isinstance(model, ClassesModel) else None
     return lazily(Scores(_reader(model, x, hasher)), x, model, np.float64, columns)
 
 
@@ -62,7 +62,7 @@ def lazy_labels(source: Source, x: Any, *, hasher: Any = None, training: Dataset
     Parameters and laziness are those of ``lazy_scores``; the Dask array has one dimension.
     """
     model = _model(source, training)
-    names = label_array(model.classes if isinstance(model, ClassesModel) else model.names)
+    names = label_array(model.names)
     return lazily(_Labels(_reader(model, x, hasher), names), x, model, names.dtype)
 
 

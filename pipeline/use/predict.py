@@ -52,7 +52,7 @@ class Predicted:
     first_row: int
     score: np.ndarray
     sign: np.ndarray
-    names: tuple[str, str]
+    names: tuple[str, ...]
     ids: pa.Table | None = None
 
     @property
