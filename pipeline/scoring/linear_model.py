@@ -36,11 +36,6 @@ class LinearModel(TrainedModel):
         """The weights of the features, the bias column left out."""
         return self.w[:-1] if self.bias else self.w
 
-    @property
-    def intercept(self) -> float:
-        """What the bias column adds to every score."""
-        return self.bias * float(self.w[-1]) if self.bias else 0.0
-
     def weights_on(self, data: Dataset, listen: Listener = silent) -> np.ndarray:
         """Return the vector w with which x_i . w are the scores of these data, or say why there is none."""
         return self.placed(self.places_on(data, listen))

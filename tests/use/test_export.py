@@ -23,9 +23,10 @@ from pipeline.cli.export import KINDS
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.scoring.models import model_of
-from pipeline.use import export_classes as module
-from pipeline.use.export import WRITERS, export, load_sklearn
+from pipeline.use import export_linear as module
+from pipeline.use.export import export, load_sklearn
 from pipeline.use.export_kernel import KERNEL_WRITERS
+from pipeline.use.export_linear import LINEAR_WRITERS
 from pipeline.use.predict import predict
 from tests.trained import Trained, a_model, command, trained
 
@@ -45,7 +46,7 @@ def close(found, expected) -> None:
 
 
 def test_the_command_offers_what_there_is():
-    assert {*WRITERS, *KERNEL_WRITERS} == set(KINDS)
+    assert {*LINEAR_WRITERS, *KERNEL_WRITERS} == set(KINDS)
 
 
 @pytest.mark.parametrize("bias", [0.0, 1.0, 0.1, -2.0])
@@ -225,7 +226,7 @@ pipeline.cli.main(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", LINEAR_WRITERS)
 def test_a_full_disk_leaves_the_old_file(made, tmp_path, kind):
     """A limit on the size of files stands for the disk: writing fails in the middle."""
     (tmp_path / "svm").write_text("old")
