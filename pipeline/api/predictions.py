@@ -16,9 +16,9 @@ from pipeline.errors import SpecError
 from pipeline.events import Listener
 from pipeline.keywords import checked_keywords
 from pipeline.progress import progress
-from pipeline.runs.classes import ClassesStep
+from pipeline.runs.classes import AnyStep
 from pipeline.runs.directory import open_run
-from pipeline.runs.run import RunOf, StepView
+from pipeline.runs.run import RunOf
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import AnyModel, any_model_of
 from pipeline.use.label_values import label_array
@@ -26,7 +26,7 @@ from pipeline.use.outcomes import Labelling, Probabilities
 from pipeline.use.predict import predicted, rows_for
 from pipeline.use.predict_classes import predict_classes
 
-AnySource = RunOf[Any] | StepView | ClassesStep | str | Path
+AnySource = RunOf[Any] | AnyStep | str | Path
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def predict(  # noqa: PLR0913 - all but two are keywords
     return Predictions(score, labelling(score), classes, None if chances is None else chances(score))
 
 
-def opened_run(source: AnySource) -> RunOf[Any] | StepView | ClassesStep:
+def opened_run(source: AnySource) -> RunOf[Any] | AnyStep:
     """Return a run or a step, or the run that a path names."""
     return open_run(source) if isinstance(source, str | Path) else source
 
@@ -114,7 +114,7 @@ def _scores(engine: Engine, model: AnyModel, data: Any, listen: Listener) -> np.
     return np.concatenate([part.score for part in predicted(engine, model, rows, listen)])
 
 
-def _probabilities(source: RunOf[Any] | StepView | ClassesStep, model: AnyModel, classes: np.ndarray) -> Probabilities:
+def _probabilities(source: RunOf[Any] | AnyStep, model: AnyModel, classes: np.ndarray) -> Probabilities:
     """Return what makes probabilities of scores: the calibration of the run that the model is of."""
     if not isinstance(source, RunOf):
         raise SpecError("probabilities are made by a run's calibration; give the run, not a step of it")

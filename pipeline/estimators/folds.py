@@ -24,10 +24,9 @@ from pipeline.events import Listener
 from pipeline.maths.score import gain
 from pipeline.path.train import kept, train_run
 from pipeline.path.tune import calibrated, calibration_json, tuned
-from pipeline.runs.classes import ClassesRun
+from pipeline.runs.classes import AnyRun
 from pipeline.runs.directory import FOLDS, open_run
 from pipeline.runs.memory import Place
-from pipeline.runs.run import Run
 from pipeline.runs.writer import rewritten
 from pipeline.spec import PATIENCE, PathSpec
 
@@ -74,7 +73,7 @@ def in_folds(engine: Engine, training: TrainingRows, spec: PathSpec, asked: Sear
     return _of_folds(run, folds, spec.select)
 
 
-def _of_folds(run: Run | ClassesRun, folds: Sequence[Sequence[Run | ClassesRun]], select: str) -> Searched:
+def _of_folds(run: AnyRun, folds: Sequence[Sequence[AnyRun]], select: str) -> Searched:
     """Put the runs of all folds together; each fold has some, at different C. Of losses the negative counts."""
     steps = [{step.c: step for part in fold for step in part.steps} for fold in folds]
     cs = sorted(steps[0])

@@ -27,9 +27,8 @@ from pipeline.path.curve import coarse_grid, fine_grid
 from pipeline.path.search import AT_A_TIME, first_c, near
 from pipeline.path.train import kept, train_run
 from pipeline.path.tune import calibration_json
-from pipeline.runs.classes import ClassesRun
+from pipeline.runs.classes import AnyRun
 from pipeline.runs.memory import MemoryPlace, Place
-from pipeline.runs.run import Run
 from pipeline.runs.writer import rewritten
 from pipeline.spec import PATIENCE, PathSpec
 
@@ -65,7 +64,7 @@ class ScoredSplit:
         self.model._settle(self.training, self.steps[c])
         return self.model.decision_function(self.x)
 
-    def _at(self, run: Run | ClassesRun, number: int) -> SieveSVC:
+    def _at(self, run: AnyRun, number: int) -> SieveSVC:
         self.model.run_ = run
         self.model._settle(self.training, run.steps[number])
         return self.model

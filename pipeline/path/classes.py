@@ -26,7 +26,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Listener, Note, silent
 from pipeline.maths.eps_grid import check_grid
-from pipeline.maths.score import best, mean_scores, standard_errors
+from pipeline.maths.score import Scores, best, mean_scores, standard_errors
 from pipeline.meter import MemoryMeter
 from pipeline.path.batch import Problem, run_together, smallest_c_min
 from pipeline.path.class_judge import ClassJudge, SplitRows, split_rows
@@ -40,7 +40,6 @@ from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import FOLDS
 from pipeline.runs.held_out import HOLDOUT, VALIDATION
 from pipeline.runs.memory import MemoryPlace, Place
-from pipeline.runs.records import Scores
 from pipeline.runs.run import Run, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.linear_model import trained_on

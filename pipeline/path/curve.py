@@ -10,10 +10,8 @@ from collections.abc import Sequence
 
 from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
-from pipeline.maths.score import best, gain, mean_scores, one_se, standard_errors
-from pipeline.runs.classes import ClassesRun
-from pipeline.runs.records import Scores
-from pipeline.runs.run import Run
+from pipeline.maths.score import Scores, best, gain, mean_scores, one_se, standard_errors
+from pipeline.runs.classes import AnyRun
 
 COARSE, FINE = 2, 8  # values of C a decade: scores change little in less than a factor of 10^(1/8) = 1.33
 AROUND = (-2, -1, 1, 2)  # of the fine ones, about the best of the coarse ones
@@ -25,12 +23,12 @@ class Curve:
     """Mean scores and their standard errors by C, ascending, from the scores of each fold."""
 
     cs: tuple[float, ...]
-    means: list[Scores]
-    errors: list[Scores]
+    means: Sequence[Scores]
+    errors: Sequence[Scores]
     select: str
 
     @classmethod
-    def of(cls, runs: Sequence[Sequence[Run | ClassesRun]], select: str) -> Curve:
+    def of(cls, runs: Sequence[Sequence[AnyRun]], select: str) -> Curve:
         """Put the runs of all folds together; each fold has some, at different C."""
         found = [{step.c: step.scores or {} for run in fold for step in run.steps} for fold in runs]
         cs = sorted(found[0])

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.data.dataset import Dataset
-from pipeline.maths.score import WEIGHTED, scores
+from pipeline.maths.score import WEIGHTED, Scores, scores
 from pipeline.path.space import Point, Space
 from pipeline.runs.contract import KeptModel
 from pipeline.runs.held_out import HOLDOUT, VALIDATION, held_out_of
-from pipeline.runs.records import Scores
 
 
 class Judge:

@@ -28,7 +28,7 @@ from pipeline.events import Listener, Note, StepProgress, silent
 from pipeline.installed import version
 from pipeline.maths.eps_grid import check_grid, has_ended, next_c, usual_steps_left
 from pipeline.maths.row_sketch import RowSketch, SketchMaker
-from pipeline.maths.score import best
+from pipeline.maths.score import Scores, best
 from pipeline.meter import MemoryMeter
 from pipeline.path.agreement import Agreement
 from pipeline.path.c_range import Range
@@ -42,7 +42,7 @@ from pipeline.runs.contract import StepWriter
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import open_path
 from pipeline.runs.memory import MemoryPlace, Place
-from pipeline.runs.records import RunHeader, Scores, StepRecord
+from pipeline.runs.records import RunHeader, StepRecord
 from pipeline.runs.run import Run, StepView
 from pipeline.runs.writer import writing
 from pipeline.scoring.linear_model import trained_on

@@ -9,7 +9,6 @@ choice of rows and the run are the same for all. ``LinearSpace`` is one such spa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,9 +22,8 @@ from pipeline.runs.records import StepRecord
 from pipeline.runs.run import StepView
 from pipeline.spec import PathSpec
 from pipeline.working.lead import Lead
+from pipeline.working.solver import Timer
 from pipeline.working.state import ByRow, RowState
-
-Timer = Callable[[str], AbstractContextManager[None]]
 
 
 class Pair(Protocol):

@@ -30,10 +30,9 @@ from pipeline.path.curve import AROUND, Curve
 from pipeline.path.folds import check_folds
 from pipeline.path.left_out import LeftOutScores, left_out_scores, record_of
 from pipeline.path.search import Search, train_any
-from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.classes import AnyRun, AnyStep
 from pipeline.runs.directory import SEARCH
 from pipeline.runs.memory import Place
-from pipeline.runs.run import Run, StepView
 from pipeline.runs.writer import rewritten
 from pipeline.spec import PathSpec
 
@@ -50,7 +49,7 @@ def tune_run(
     choose: str = "best",
     calibration: str | None = "sigmoid",
     c_max: float | None = None,
-) -> Run | ClassesRun:
+) -> AnyRun:
     """Find C by the folds or the hold-out that all ``specs`` have, and train at it on all rows.
 
     Of several specs, which differ in gamma, the one with the best score counts. With a grid all of its C are tried, and
@@ -68,7 +67,7 @@ def tuned(
     choose: str,
     calibration: str | None,
     c_max: float | None,
-) -> tuple[Run | ClassesRun, list[list[Run | ClassesRun]]]:
+) -> tuple[AnyRun, list[list[AnyRun]]]:
     """Do what ``tune_run`` does; return the run, and the runs of each fold."""
     if not data.classes:
         specs = [settled_for_two(data, each) for each in specs]
@@ -100,7 +99,7 @@ def tuned(
     return _told(run, curve, _fitted(data, left_out, chosen, calibration), record_of(data, models, left_out)), folds
 
 
-def _told(run: Run | ClassesRun, curve: Curve, calibration: Any, held_out: Any) -> Run | ClassesRun:
+def _told(run: AnyRun, curve: Curve, calibration: Any, held_out: Any) -> AnyRun:
     """Write what was found into run.json."""
     told = calibration_json(calibration)
     found = {"cv_c": list(curve.cs), "cv_scores": curve.means, "cv_se": curve.errors, "calibration": told}
@@ -115,7 +114,7 @@ def calibration_json(calibration: Any) -> Any:
 
 
 def calibrated(
-    engine: Engine, data: Dataset, models: Sequence[StepView | ClassesStep], kind: str | None
+    engine: Engine, data: Dataset, models: Sequence[AnyStep], kind: str | None
 ) -> Calibration | tuple[Calibration, ...] | None:
     """Fit probabilities, of every class, to the scores that each fold's model gives the rows it was not trained on."""
     return None if kind is None else _fitted(data, left_out_scores(engine, data, models), models[0].c, kind)

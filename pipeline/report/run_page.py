@@ -17,13 +17,12 @@ from pipeline.report.over_c import OverC, over_c, over_search
 from pipeline.report.page import made_by
 from pipeline.report.parts import Page, PageSection, number
 from pipeline.report.weights_section import weights_section
-from pipeline.runs.classes import ClassesRun
+from pipeline.runs.classes import AnyRun, ClassesRun
 from pipeline.runs.held_out import MOST_CLASSES, ClassesHeldOut, HeldOut
 from pipeline.runs.run import Run
 from pipeline.runs.score_curve import ScoreCurve, score_curve, score_name
 from pipeline.runs.searched import search_of
 
-AnyRun = Run | ClassesRun
 NOT_SCORED = "Nothing was scored; svmsieve tune does, and svmsieve path with --cv, --holdout or --validation."
 
 

@@ -16,9 +16,9 @@ from pipeline.dataclass import dataclass
 from pipeline.draw.canvas import Draw, draw_on
 from pipeline.draw.charts import validation
 from pipeline.errors import RunError
-from pipeline.maths.score import best, mean_scores, one_se, standard_errors
+from pipeline.maths.score import Scores, best, mean_scores, one_se, standard_errors
 from pipeline.runs.directory import FOLDS, read_item, read_steps
-from pipeline.runs.records import CLASSES_FORMAT, Scores
+from pipeline.runs.records import CLASSES_FORMAT
 from pipeline.runs.run import RunOf
 from pipeline.runs.searched import folds_of, numbered, search_of
 

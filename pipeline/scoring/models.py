@@ -19,7 +19,7 @@ from pipeline.errors import RunError, SieveError
 from pipeline.events import Listener, silent
 from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import gather
-from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.classes import AnyStep, ClassesRun, ClassesStep
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, read_item
 from pipeline.runs.feature_names import feature_names
@@ -33,7 +33,7 @@ AnyModel = Model | ClassesModel
 
 
 def any_model_of(
-    source: RunOf[Any] | StepView | ClassesStep,
+    source: RunOf[Any] | AnyStep,
     c: float | None = None,
     listen: Listener = silent,
     training: Dataset | str | Path | None = None,
@@ -51,7 +51,7 @@ def any_model_of(
     return model_of(source, c, listen, training)
 
 
-def _rows_at_hand(source: RunOf[Any] | StepView | ClassesStep) -> Dataset | None:
+def _rows_at_hand(source: RunOf[Any] | AnyStep) -> Dataset | None:
     steps = source.steps if isinstance(source, RunOf) else [source]
     parts = [step.parts[0] if isinstance(step, ClassesStep) else step for step in steps[:1]]
     found = getattr(parts[0].home, "data", None) if parts else None

@@ -22,14 +22,14 @@ from pipeline.collections.part import Reader
 from pipeline.data.dataset import Dataset
 from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
-from pipeline.runs.classes import ClassesStep
-from pipeline.runs.run import RunOf, StepView
+from pipeline.runs.classes import AnyStep
+from pipeline.runs.run import RunOf
 from pipeline.scoring.classes_model import ClassesModel, said_codes
 from pipeline.scoring.models import AnyModel, any_model_of
-from pipeline.use.in_memory import Scores, reader_that_fits, table_reader
+from pipeline.use.in_memory import RowScorer, reader_that_fits, table_reader
 from pipeline.use.label_values import label_array
 
-Source = RunOf[Any] | StepView | ClassesStep | AnyModel
+Source = RunOf[Any] | AnyStep | AnyModel
 
 
 def lazy_scores(source: Source, x: Any, *, hasher: Any = None, training: Dataset | str | Path | None = None) -> Any:
@@ -53,7 +53,7 @@ def lazy_scores(source: Source, x: Any, *, hasher: Any = None, training: Dataset
     """
     model = _model(source, training)
     columns = len(model.names) if isinstance(model, ClassesModel) else None
-    return lazily(Scores(_reader(model, x, hasher)), x, model, np.float64, columns)
+    return lazily(RowScorer(_reader(model, x, hasher)), x, model, np.float64, columns)
 
 
 def lazy_labels(source: Source, x: Any, *, hasher: Any = None, training: Dataset | str | Path | None = None) -> Any:
@@ -67,7 +67,7 @@ def lazy_labels(source: Source, x: Any, *, hasher: Any = None, training: Dataset
 
 
 def _model(source: Source, training: Dataset | str | Path | None) -> AnyModel:
-    if isinstance(source, RunOf | StepView | ClassesStep):
+    if isinstance(source, RunOf | AnyStep):
         return any_model_of(source, training=training)
     return source
 
@@ -84,7 +84,7 @@ def _reader(model: AnyModel, x: Any, hasher: Any) -> Reader:
 
 
 @dataclass(frozen=True)
-class _Labels(Scores):
+class _Labels(RowScorer):
     """Predicts the labels of the rows of a partition."""
 
     names: np.ndarray

@@ -26,8 +26,8 @@ from pipeline.errors import DataError
 from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration
 from pipeline.maths.running_scores import RunningScores
-from pipeline.runs.classes import ClassesStep
-from pipeline.runs.run import RunOf, StepView
+from pipeline.runs.classes import AnyStep
+from pipeline.runs.run import RunOf
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import AnyModel, Model, any_model_of
 from pipeline.scoring.rows_to_score import RowsToScore
@@ -68,7 +68,7 @@ class Predicted:
 
 def predict(
     engine: Engine,
-    source: RunOf[Any] | StepView | ClassesStep | AnyModel,
+    source: RunOf[Any] | AnyStep | AnyModel,
     data: Dataset | RowsToScore | str | Path,
     listen: Listener = silent,
     training: Dataset | str | Path | None = None,
@@ -81,10 +81,7 @@ def predict(
     (another bias, a missing column, labels of the opposite meaning) are an error at once; see ``scoring.model``.
     ``training`` names the training data of a kernel's model if they are no longer where run.json says.
     """
-    if isinstance(source, RunOf | StepView | ClassesStep):
-        model = any_model_of(source, None, listen, training)
-    else:
-        model = source
+    model = any_model_of(source, None, listen, training) if isinstance(source, RunOf | AnyStep) else source
     if isinstance(data, str | Path):
         data = rows_for(model, str(data), IngestSpec(bias=model.bias), listen, ids=ids)
     elif ids and isinstance(data, Dataset):
