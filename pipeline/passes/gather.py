@@ -165,7 +165,7 @@ def picked(parts: CsrParts, chosen: np.ndarray) -> CsrParts:
     indptr, indices, values = parts
     nnz = int(np.diff(indptr)[chosen].sum(dtype=np.int64))
     out = np.zeros(chosen.size + 1, indptr.dtype), np.empty(nnz, indices.dtype), np.empty(nnz, values.dtype)
-    csr.copy_rows(parts, chosen, 0, out)
+    csr.copy_rows(parts, chosen, out)
     return out
 
 
