@@ -23,7 +23,7 @@ from pipeline.maths.histogram import ScoreHistogram, confusion, score_histogram
 HOLDOUT, VALIDATION, OF_FOLDS = ROWS = "holdout", "validation", "folds"
 BINNED = ("edges", "negative", "positive")
 MOST_EDGES = 1000  # that a file may have; ``score_histogram`` makes 200
-MOST_CLASSES = 200  # whose confusion is kept: 40,000 numbers
+MOST_CONFUSED = 200  # whose confusion is kept: 40,000 numbers
 MOST_BINNED = 12  # classes whose histograms are kept: 600 numbers each
 
 
@@ -99,7 +99,7 @@ def classes_held_out_of(
     c: float, of: str, columns: Iterable[np.ndarray], codes: np.ndarray, classes: int
 ) -> dict[str, Any] | None:
     """Return what run.json says of the scores of several classes; None if there are no rows, or too many classes."""
-    if classes > MOST_CLASSES or not codes.size:
+    if classes > MOST_CONFUSED or not codes.size:
         return None
     binned: list[dict[str, Any] | None] = []
 

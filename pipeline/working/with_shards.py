@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 LEAST_ROWS = 2_000_000  # a step makes some 12 calls of 25 ms, in which 24 bytes a row of so many rows travel, too
-SHARE_OF_WORKER = 0.4  # of its memory limit: from 60 % on Dask takes measures, and a pass has its own needs
+SHARE_FOR_ARRAYS = 0.4  # of its memory limit: from 60 % on Dask takes measures, and a pass has its own needs
 
 
 def kept_with_shards(engine: Engine, data: Dataset, spec: PathSpec, starts_from_others: bool) -> Kept | None:
@@ -58,7 +58,7 @@ def kept_with_shards(engine: Engine, data: Dataset, spec: PathSpec, starts_from_
         return None
     row_bytes = ROW_BYTES + (KNOWN_ROW_BYTES if spec.reads_less else 0)
     for k, run in enumerate(kept.runs):
-        if 0 < SHARE_OF_WORKER * kept.memory(k) < row_bytes * sum(block.n_rows for block in run):
+        if 0 < SHARE_FOR_ARRAYS * kept.memory(k) < row_bytes * sum(block.n_rows for block in run):
             kept.release()
             return None
     return kept
