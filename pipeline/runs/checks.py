@@ -122,28 +122,17 @@ def _is_sketch(x: Any) -> bool:
     return isinstance(x, dict) and all(name in x and check(x[name]) for name, check in SKETCH.items())
 
 
-def _is_calibration(x: Any) -> bool:
-    try:
-        Calibration.from_json(x)
-    except ValueError:
-        return False
-    return True
+def _read_by(read: Callable[[Any], object]) -> Check:
+    """Return a check of what a function can read, or raises ValueError for."""
 
+    def check(x: Any) -> bool:
+        try:
+            read(x)
+        except ValueError:
+            return False
+        return True
 
-def _is_held_out(x: Any) -> bool:
-    try:
-        HeldOut.from_json(x)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_table(x: Any) -> bool:
-    try:
-        stored_table(x)
-    except ValueError:
-        return False
-    return True
+    return check
 
 
 def _are_labels(x: Any) -> bool:
@@ -166,8 +155,8 @@ HEADER: dict[str, Check] = {
     **dict.fromkeys(("cv_scores", "cv_se"), _or_none(_each(_are_scores))),
     "cv_c": _or_none(_each(_is_positive)),
     **dict.fromkeys(("c_best", "c_1se"), _or_none(_is_positive)),
-    "calibration": _or_none(_is_calibration),
-    "held_out": _or_none(_is_held_out),
+    "calibration": _or_none(_read_by(Calibration.from_json)),
+    "held_out": _or_none(_read_by(HeldOut.from_json)),
     "peak_memory": _or_none(_is_number),
     "seconds": _or_none(_is_number),
     **dict.fromkeys(("chain", "seal"), _or_none(_is_text)),
@@ -177,7 +166,7 @@ CLASSES: dict[str, Check] = HEADER | {
     "class_weights": _or_none(_each(_is_positive)),
     "scores": _or_none(_each(_are_class_scores)),
     **dict.fromkeys(("cv_scores", "cv_se"), _or_none(_each(_are_class_scores))),
-    "calibration": _or_none(_each(_is_calibration)),
+    "calibration": _or_none(_each(_read_by(Calibration.from_json))),
     "held_out": lambda x: True,  # as many as there are classes: ``check_classes``
 }
 DATA: dict[str, Check] = {
@@ -189,7 +178,7 @@ DATA: dict[str, Check] = {
     "bias": _is_number,
     "labels": _are_labels,
     "columns": _or_none(_are_names),
-    "table": _is_table,
+    "table": _read_by(stored_table),
     "index_base": lambda x: x is None or (_is_whole(x) and x <= 1),
     "shards": _each(_is_shard),
     "validation": _or_none(_is_text),
@@ -213,16 +202,12 @@ STEP_EXTRAS: dict[str, Check] = {
     "reference": _or_none(_is_worth),
     "read": _or_none(lambda x: _is_number(x) and 0 <= x <= 1),
 }  # some runs have none of these
-NEEDED = {"header": ("status",), "data": ("path", "fingerprint", "rows", "features", "bias", "labels")}
+NEEDED = ("path", "fingerprint", "rows", "features", "bias")  # of any data
 
 
 def check_header(header: dict[str, Any]) -> None:
     """Check run.json, once its format and version are known to be ours."""
-    PathSpec.from_json(header["spec"])
-    _check(header, HEADER, NEEDED["header"])
-    if not isinstance(header["data"], dict):
-        raise ValueError("data is not an object")
-    _check(header["data"], DATA, NEEDED["data"])
+    _check_parts(header, HEADER, DATA, (*NEEDED, "labels"))
     for name in ("n_steps", "seconds") if header["status"] == "finished" else ():
         if header.get(name) is None:
             raise ValueError(f"it does not say its {name}")
@@ -230,25 +215,29 @@ def check_header(header: dict[str, Any]) -> None:
 
 def check_classes(header: dict[str, Any]) -> None:
     """Check the run.json of a run of several classes, once its format and version are known to be ours."""
-    PathSpec.from_json(header["spec"])
-    _check(header, CLASSES, NEEDED["header"])
-    if not isinstance(header["data"], dict):
-        raise ValueError("data is not an object")
     data = {name: check for name, check in DATA.items() if name != "labels"} | {"classes": _are_classes}
-    _check(header["data"], data, ("path", "fingerprint", "rows", "features", "bias", "classes"))
+    _check_parts(header, CLASSES, data, (*NEEDED, "classes"))
     if header.get("classes") != header["data"]["classes"]:
         raise ValueError("its classes are not those of its data")
     count = len(header["data"]["classes"])
     for name in ("class_weights", "calibration"):
         if header.get(name) is not None and len(header[name]) != count:
             raise ValueError(f"it has {len(header[name])} entries in {name} for {count} classes")
-    if header.get("calibration") is not None and len(header["calibration"]) != count:
-        raise ValueError(f"it has {len(header['calibration'])} calibrations for {count} classes")
     if header.get("held_out") is not None:
         ClassesHeldOut.from_json(header["held_out"], count)
     scores, steps = header.get("scores"), header.get("n_steps")
     if header["status"] == "finished" and (steps is None or (scores is not None and len(scores) != steps)):
         raise ValueError("it does not say its n_steps, or has other scores than steps")
+
+
+def _check_parts(
+    header: dict[str, Any], whole: dict[str, Check], data: dict[str, Check], needed: tuple[str, ...]
+) -> None:
+    PathSpec.from_json(header["spec"])
+    _check(header, whole, ("status",))
+    if not isinstance(header["data"], dict):
+        raise ValueError("data is not an object")
+    _check(header["data"], data, needed)
 
 
 def check_step(facts: Any, number: int, c_before: float) -> None:
