@@ -260,10 +260,6 @@ class KernelSpace:
         """Return the passes so far, and the nonzeros read besides."""
         return self.passes.passes, self.gram.held.read
 
-    def read_since(self, begun: tuple[int, int]) -> float:
-        """Return how many times the data were read since then."""
-        return self.passes.passes - begun[0] + (self.gram.held.read - begun[1]) / max(1, self.data.nnz)
-
     def release(self) -> None:
         """Let go of the rows and of the columns that are held."""
         self.gram.release()

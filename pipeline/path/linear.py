@@ -179,11 +179,6 @@ class LinearSpace:
         """Return the passes so far, and the nonzeros read besides."""
         return self.certifier.passes, self.working.host.read + self.certifier.read
 
-    def read_since(self, begun: tuple[int, int]) -> float:
-        """Return how many times the data were read since then."""
-        passes, read = self.reading()
-        return passes - begun[0] + (read - begun[1]) / max(1, self.data.nnz)
-
     def release(self) -> None:
         """Let go of the rows that are held."""
         self.working.release()

@@ -94,8 +94,9 @@ def follows(steps: Sequence[StepRecord], k: int) -> bool:
 
 
 class Space(Protocol):
-    """Makes pairs and points over the rows of one data set; ``state`` is what is known of every row."""
+    """Makes pairs and points over the rows of ``data``; ``state`` is what is known of every row."""
 
+    data: Dataset
     state: RowState
 
     def c_min(self) -> float:
@@ -170,10 +171,6 @@ class Space(Protocol):
 
     def reading(self) -> tuple[int, int]:
         """Return the passes so far, and the nonzeros read besides."""
-        ...
-
-    def read_since(self, begun: tuple[int, int]) -> float:
-        """Return how many times the data were read since then."""
         ...
 
     def release(self) -> None:
