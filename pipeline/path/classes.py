@@ -32,6 +32,7 @@ from pipeline.path.batch import Problem, run_together, smallest_c_min
 from pipeline.path.class_judge import ClassJudge, SplitRows, split_rows
 from pipeline.path.class_weights import weights_of_classes
 from pipeline.path.gamma import check_references
+from pipeline.path.judge import mention_undefined
 from pipeline.path.left_out import left_out_scores, record_of
 from pipeline.path.path import versions
 from pipeline.runs.classes import ClassesRun, ClassesStep, open_classes
@@ -94,7 +95,7 @@ def train_classes(
             folds = [open_classes(out / FOLDS / str(k)) for k in range(spec.cv)]
             _cross_validated(engine, data, main.writer, folds)
     found = open_classes(out if isinstance(out, MemoryPlace) else out.resolve())
-    _mention_what_is_not_defined(found, listen)
+    mention_undefined(found.scores, found.header.best_step, spec.select, listen)
     return found
 
 
@@ -207,9 +208,3 @@ def _check_validation(data: Dataset, validation: Dataset, listen: Listener) -> C
 
 def _record(step: ClassesStep) -> ReferenceRecord:
     return ReferenceRecord(step.c, step.header.data.fingerprint, step.header.seal)
-
-
-def _mention_what_is_not_defined(run: ClassesRun, listen: Listener) -> None:
-    if any(run.scores) and run.header.best_step is None:
-        name = run.spec.select.replace("_", " ")
-        listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))

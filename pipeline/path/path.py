@@ -32,7 +32,7 @@ from pipeline.maths.score import Scores, best
 from pipeline.meter import MemoryMeter
 from pipeline.path.agreement import Agreement
 from pipeline.path.c_range import Range
-from pipeline.path.judge import Judge
+from pipeline.path.judge import Judge, mention_undefined
 from pipeline.path.soon import hot_rows
 from pipeline.path.space import Point, Space
 from pipeline.path.spaces import make_space, projected
@@ -196,7 +196,7 @@ class PathRun:
     def run(self, meter: MemoryMeter | None, inner: bool = False) -> None:
         """Go along the path and finish run.json; without a meter nobody asks for the memory that it took."""
         found, chosen, held_out = self._whatever_is_lost(lambda again: self._gone_through(inner, again))
-        self._mention_what_is_not_defined(found)
+        mention_undefined(found, chosen, self.spec.select, self.listen)
         earlier = self.writer.header.seconds or 0.0
         self.writer.finish(
             best_step=chosen,
@@ -219,11 +219,6 @@ class PathRun:
             return found, chosen, None if inner or chosen is None else self.judge.held_out_of(self.writer.model(chosen))
         finally:
             self.space.release()
-
-    def _mention_what_is_not_defined(self, found: list[Scores | None]) -> None:
-        name = self.spec.select.replace("_", " ")
-        if any(found) and best(found, self.spec.select) is None:
-            self.listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))
 
     def _set_up(self, state: RowState, trained: RowSketch | None) -> None:
         spec, data = self.spec, self.data
