@@ -23,6 +23,7 @@ from pipeline.path.path import run_path
 from pipeline.runs.classes import AnyRun
 from pipeline.runs.directory import stored_spec
 from pipeline.runs.memory import Place
+from pipeline.runs.searched import COARSE, FINE
 from pipeline.spec import PathSpec
 
 FIRST = 10.0  # times C_min, where all rows but a few are at their bound
@@ -51,18 +52,18 @@ class Search:
         if self.spec.grid is not None:
             asked = self._asked(self.spec.grid)
             self.last(len(asked))
-            self._train("coarse", asked)
+            self._train(COARSE, asked)
             return self._curve(), self.folds
         coarse = coarse_grid(self._first(), c_max)
         if self.data.classes:
             self._some_at_a_time(coarse)
         else:
-            self._train("coarse", coarse, self.spec.patience)
+            self._train(COARSE, coarse, self.spec.patience)
         curve = self._curve()
         fine = fine_grid(curve.c_best, coarse)
         if fine:
             self.last(len(fine))
-            self._train("fine", fine)
+            self._train(FINE, fine)
             curve = self._curve()
         return curve, self.folds
 
@@ -89,13 +90,13 @@ class Search:
 
     def _begun(self) -> list[float]:
         """Return the C of a search that has begun."""
-        stored = stored_spec(self.folder / "coarse" / "0")
+        stored = stored_spec(self.folder / COARSE / "0")
         return [] if stored is None else list(stored.grid or ())
 
     def _some_at_a_time(self, grid: list[float]) -> None:
         """Train several classes at some C after the other: how they score together is known after their training."""
         for first in range(0, len(grid), AT_A_TIME):
-            self._train("coarse" if not first else f"coarse-{first // AT_A_TIME}", grid[first : first + AT_A_TIME])
+            self._train(COARSE if not first else f"{COARSE}-{first // AT_A_TIME}", grid[first : first + AT_A_TIME])
             scores = [[step.scores for run in fold for step in run.steps] for fold in self.folds]
             if has_peaked(list(zip(*scores, strict=True)), self.spec):
                 return

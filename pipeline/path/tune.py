@@ -33,6 +33,7 @@ from pipeline.path.search import Search, train_any
 from pipeline.runs.classes import AnyRun, AnyStep
 from pipeline.runs.directory import SEARCH
 from pipeline.runs.memory import Place
+from pipeline.runs.searched import GAMMA
 from pipeline.runs.writer import rewritten
 from pipeline.spec import PathSpec
 
@@ -81,7 +82,7 @@ def tuned(
     if first.cv and not data.classes:
         check_folds(engine, data, first)
     told = _Told(listen, first, len(data.classes) or 1, len(specs))
-    folders = [out / SEARCH / f"gamma-{k}" for k in range(len(specs))] if len(specs) > 1 else [out / SEARCH]
+    folders = [out / SEARCH / f"{GAMMA}{k}" for k in range(len(specs))] if len(specs) > 1 else [out / SEARCH]
     found = [
         Search(engine, data, spec, folder, told.search, told.last_stage).found(c_max)
         for spec, folder in zip(specs, folders, strict=True)
@@ -94,17 +95,16 @@ def tuned(
     if run.header.cv_c is not None and (calibration is None or run.header.calibration is not None):
         return run, folds
     if calibration is None and run.in_memory:
-        return _told(run, curve, None, None), folds
+        return _recorded(run, curve, None, None), folds
     left_out = left_out_scores(engine, data, models)
-    return _told(run, curve, _fitted(data, left_out, chosen, calibration), record_of(data, models, left_out)), folds
+    return _recorded(run, curve, _fitted(data, left_out, chosen, calibration), record_of(data, models, left_out)), folds
 
 
-def _told(run: AnyRun, curve: Curve, calibration: Any, held_out: Any) -> AnyRun:
+def _recorded(run: AnyRun, curve: Curve, calibration: Any, held_out: Any) -> AnyRun:
     """Write what was found into run.json."""
-    told = calibration_json(calibration)
-    found = {"cv_c": list(curve.cs), "cv_scores": curve.means, "cv_se": curve.errors, "calibration": told}
-    found |= {"c_best": curve.c_best, "c_1se": curve.c_1se, "held_out": held_out}
-    return rewritten(run, **found)
+    found = {"cv_c": list(curve.cs), "cv_scores": curve.means, "cv_se": curve.errors}
+    found |= {"calibration": calibration_json(calibration), "held_out": held_out}
+    return rewritten(run, **found, c_best=curve.c_best, c_1se=curve.c_1se)
 
 
 def calibration_json(calibration: Any) -> Any:
