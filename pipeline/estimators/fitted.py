@@ -28,7 +28,7 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.estimators.inputs import TrainingRows, is_named
 from pipeline.estimators.odd import explained
-from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.classes import ClassesRun, ClassesStep, parts_of
 from pipeline.runs.run import Run, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel
@@ -137,7 +137,7 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
 
     def _settle(self, training: TrainingRows, step: StepView | ClassesStep) -> None:
         """Take the model of a step of ``run_``."""
-        parts = step.parts if isinstance(step, ClassesStep) else (step,)
+        parts = parts_of(step)
         data = training.data
         self.classes_, self._number = training.classes, step.step
         gaps = np.array([part.primal - part.dual for part in parts]), np.array([part.relative_gap for part in parts])
@@ -165,7 +165,7 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
         if self._kept_duals is not None:
             return self._kept_duals
         assert self._data is not None
-        return duals_of(step.parts if isinstance(step, ClassesStep) else (step,), self._data, self._rows)
+        return duals_of(parts_of(step), self._data, self._rows)
 
     def _linear_scores(self, x: Any) -> np.ndarray:
         found: np.ndarray = safe_sparse_dot(x, self.coef_.T, dense_output=True) + self.intercept_

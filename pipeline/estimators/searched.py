@@ -17,7 +17,7 @@ from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, SpecError
 from pipeline.maths.score import best, mean_scores, one_se, standard_errors
 from pipeline.path.tune import CHOICES
-from pipeline.runs.classes import AnyRun, AnyStep, ClassesStep
+from pipeline.runs.classes import AnyRun, AnyStep, parts_of
 
 SCORE = "accuracy"  # any name of which more is better
 
@@ -78,8 +78,7 @@ class Searched:
 
 def seconds_of(step: AnyStep) -> float:
     """Return what the training of a step took."""
-    parts = step.parts if isinstance(step, ClassesStep) else (step,)
-    return sum(part.seconds["total"] for part in parts)
+    return sum(part.seconds["total"] for part in parts_of(step))
 
 
 @dataclass(frozen=True)

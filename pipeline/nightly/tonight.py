@@ -31,7 +31,7 @@ from pipeline.path.path import versions
 from pipeline.path.search import first_c
 from pipeline.path.train import budget_for, train_run
 from pipeline.path.usual_score import usual_score
-from pipeline.runs.classes import AnyRun, AnyStep, ClassesHeader, ClassesStep
+from pipeline.runs.classes import AnyRun, AnyStep, ClassesHeader, parts_of
 from pipeline.runs.directory import open_run, read_header, read_item
 from pipeline.runs.records import CLASSES_FORMAT, RunHeader
 from pipeline.runs.run import RunOf
@@ -176,7 +176,7 @@ def reference_of(store: Store) -> tuple[str | None, list[str]]:
 def expect_usable(run: Path) -> None:
     """Read what a night needs of a run, or raise RunError."""
     best = open_run(run).best
-    for part in best.parts if isinstance(best, ClassesStep) else (best,):
+    for part in parts_of(best):
         part.model.w()
 
 

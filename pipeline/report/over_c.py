@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.dataclass import dataclass
-from pipeline.runs.classes import AnyRun, AnyStep, ClassesStep
+from pipeline.runs.classes import AnyRun, AnyStep, parts_of
 from pipeline.runs.directory import open_run
 from pipeline.runs.run import StepView
 from pipeline.runs.searched import folds_of
@@ -65,11 +65,6 @@ def over_search(search: Path) -> OverC | None:
 def steps_of(places: Sequence[Path]) -> list[AnyStep]:
     """Return the steps of some run directories, such as those of a fold, by ascending C."""
     return sorted((step for place in places for step in open_run(place).steps), key=lambda step: step.c)
-
-
-def parts_of(step: AnyStep) -> Parts:
-    """Return the step of every class, or the one there is."""
-    return step.parts if isinstance(step, ClassesStep) else (step,)
 
 
 def _together(steps: list[Parts], rule: str) -> OverC:

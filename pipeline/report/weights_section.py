@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pipeline.draw.canvas import shown_name
 from pipeline.report.figures import paths_figure, weights_figure
-from pipeline.report.over_c import parts_of, steps_of
+from pipeline.report.over_c import steps_of
 from pipeline.report.parts import PageSection
 from pipeline.report.weights import weight_paths
-from pipeline.runs.classes import AnyRun, ClassesRun
+from pipeline.runs.classes import AnyRun, ClassesRun, parts_of
 from pipeline.runs.searched import folds_of
 from pipeline.runs.weights import top_weights
 

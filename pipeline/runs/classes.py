@@ -169,6 +169,11 @@ AnyRun = Run | ClassesRun
 AnyStep = StepView | ClassesStep
 
 
+def parts_of(step: AnyStep) -> tuple[StepView, ...]:
+    """Return the step of every class, or the one there is."""
+    return step.parts if isinstance(step, ClassesStep) else (step,)
+
+
 def open_classes(folder: Place) -> ClassesRun:
     """Read the run directory of several classes; what is not one is an error of one line."""
     if isinstance(folder, MemoryPlace):

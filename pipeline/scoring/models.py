@@ -19,7 +19,7 @@ from pipeline.errors import RunError, SieveError
 from pipeline.events import Listener, silent
 from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import gather
-from pipeline.runs.classes import AnyStep, ClassesRun, ClassesStep
+from pipeline.runs.classes import AnyStep, ClassesRun, ClassesStep, parts_of
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, read_item
 from pipeline.runs.feature_names import feature_names
@@ -53,7 +53,7 @@ def any_model_of(
 
 def _rows_at_hand(source: RunOf[Any] | AnyStep) -> Dataset | None:
     steps = source.steps if isinstance(source, RunOf) else [source]
-    parts = [step.parts[0] if isinstance(step, ClassesStep) else step for step in steps[:1]]
+    parts = [parts_of(step)[0] for step in steps[:1]]
     found = getattr(parts[0].home, "data", None) if parts else None
     return found if isinstance(found, Dataset) else None
 
