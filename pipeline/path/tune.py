@@ -18,19 +18,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Event, Listener, StepProgress, silent
-from pipeline.maths.calibration import Calibration, fit_calibration
+from pipeline.maths.calibration import fit_calibrations
 from pipeline.path.class_weights import settled_for_two
 from pipeline.path.curve import AROUND, Curve
 from pipeline.path.folds import check_folds
-from pipeline.path.left_out import LeftOutScores, left_out_scores, record_of
+from pipeline.path.left_out import left_out_scores, record_of
 from pipeline.path.search import Search, train_any
-from pipeline.runs.classes import AnyRun, AnyStep
+from pipeline.runs.classes import AnyRun
 from pipeline.runs.directory import SEARCH
 from pipeline.runs.memory import Place
 from pipeline.runs.searched import GAMMA
@@ -97,7 +95,8 @@ def tuned(
     if calibration is None and run.in_memory:
         return _recorded(run, curve, None, None), folds
     left_out = left_out_scores(engine, data, models)
-    return _recorded(run, curve, _fitted(data, left_out, chosen, calibration), record_of(data, models, left_out)), folds
+    fitted = None if calibration is None else fit_calibrations(*left_out, calibration, chosen)
+    return _recorded(run, curve, fitted, record_of(data, models, left_out)), folds
 
 
 def _recorded(run: AnyRun, curve: Curve, calibration: Any, held_out: Any) -> AnyRun:
@@ -111,26 +110,6 @@ def calibration_json(calibration: Any) -> Any:
     """Return what run.json says of a calibration, or of those of several classes."""
     several = isinstance(calibration, tuple)
     return [each.to_json() for each in calibration] if several else calibration and calibration.to_json()
-
-
-def calibrated(
-    engine: Engine, data: Dataset, models: Sequence[AnyStep], kind: str | None
-) -> Calibration | tuple[Calibration, ...] | None:
-    """Fit probabilities, of every class, to the scores that each fold's model gives the rows it was not trained on."""
-    return None if kind is None else _fitted(data, left_out_scores(engine, data, models), models[0].c, kind)
-
-
-def _fitted(
-    data: Dataset, left_out: LeftOutScores, c: float, kind: str | None
-) -> Calibration | tuple[Calibration, ...] | None:
-    """Fit probabilities, of every class, to scores of rows left out of training."""
-    if kind is None:
-        return None
-    scores, labels = left_out
-    if not data.classes:
-        return fit_calibration(scores, labels, kind, c)
-    signs = (np.where(labels == k, 1, -1) for k in range(len(data.classes)))
-    return tuple(fit_calibration(scores[:, k], each, kind, c) for k, each in enumerate(signs))
 
 
 class _Told:

@@ -7,14 +7,13 @@ ValueError that names the key; who reads the file says where it stands and what 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable
 from typing import Any
 
 from pipeline.data.shards.strict import is_unicode
 from pipeline.errors import shown
-from pipeline.maths.calibration import Calibration
+from pipeline.maths.calibration import Calibration, is_number
 from pipeline.maths.score import LOG_LOSS, WHERE_SELECTED
 from pipeline.runs.data_record import stored_table
 from pipeline.runs.held_out import ClassesHeldOut, HeldOut
@@ -39,15 +38,8 @@ def _is_whole(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= MOST_ROWS
 
 
-def _is_number(x: Any) -> bool:
-    try:
-        return isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
-    except OverflowError:
-        return False
-
-
 def _is_positive(x: Any) -> bool:
-    return _is_number(x) and x > 0
+    return is_number(x) and x > 0
 
 
 def _is_text(x: Any) -> bool:
@@ -59,11 +51,11 @@ def _are_names(x: Any) -> bool:
 
 
 def _is_score(x: Any) -> bool:
-    return x is None or (_is_number(x) and 0 <= x <= 1)
+    return x is None or (is_number(x) and 0 <= x <= 1)
 
 
 def _is_loss(x: Any) -> bool:
-    return x is None or (_is_number(x) and x >= 0)
+    return x is None or (is_number(x) and x >= 0)
 
 
 def _are_scores(x: Any) -> bool:
@@ -114,7 +106,7 @@ def _is_reference(x: Any) -> bool:
 
 
 def _is_worth(x: Any) -> bool:
-    gap = isinstance(x, dict) and _or_none(_is_number)(x.get("relative_gap"))
+    gap = isinstance(x, dict) and _or_none(is_number)(x.get("relative_gap"))
     return gap and _or_none(_are_scores)(x.get("scores"))
 
 
@@ -157,8 +149,8 @@ HEADER: dict[str, Check] = {
     **dict.fromkeys(("c_best", "c_1se"), _or_none(_is_positive)),
     "calibration": _or_none(_read_by(Calibration.from_json)),
     "held_out": _or_none(_read_by(HeldOut.from_json)),
-    "peak_memory": _or_none(_is_number),
-    "seconds": _or_none(_is_number),
+    "peak_memory": _or_none(is_number),
+    "seconds": _or_none(is_number),
     **dict.fromkeys(("chain", "seal"), _or_none(_is_text)),
     "sketch": _or_none(_is_sketch),
 }
@@ -175,7 +167,7 @@ DATA: dict[str, Check] = {
     "rows": _is_whole,
     "features": lambda x: _is_whole(x) and x < MOST_FEATURES,
     "nnz": _is_whole,
-    "bias": _is_number,
+    "bias": is_number,
     "labels": _are_labels,
     "columns": _or_none(_are_names),
     "table": _read_by(stored_table),
@@ -189,18 +181,18 @@ STEP: dict[str, Check] = {
     **dict.fromkeys(("rule", "solver"), _is_text),
     **dict.fromkeys(("n_rows", "screened_zero", "screened_upper", "survivors"), _is_whole),
     **dict.fromkeys(("working_set", "n_free", "n_upper"), _is_whole),
-    **dict.fromkeys(("passes", "primal", "dual", "relative_gap", "theta"), _is_number),
-    "drift": lambda x: _is_number(x) and x >= 0,
-    "error": _or_none(_is_number),
+    **dict.fromkeys(("passes", "primal", "dual", "relative_gap", "theta"), is_number),
+    "drift": lambda x: is_number(x) and x >= 0,
+    "error": _or_none(is_number),
     "scores": _or_none(_are_scores),
-    "seconds": lambda x: _values(_is_number)(x) and "total" in x,
+    "seconds": lambda x: _values(is_number)(x) and "total" in x,
 }
 STEP_EXTRAS: dict[str, Check] = {
     **dict.fromkeys(("rounds", "kernel_values"), _or_none(_is_whole)),
     **dict.fromkeys(("model", "chain"), _or_none(_is_text)),
     "rules": _or_none(_are_counts_of_rules),
     "reference": _or_none(_is_worth),
-    "read": _or_none(lambda x: _is_number(x) and 0 <= x <= 1),
+    "read": _or_none(lambda x: is_number(x) and 0 <= x <= 1),
 }  # some runs have none of these
 NEEDED = ("path", "fingerprint", "rows", "features", "bias")  # of any data
 
