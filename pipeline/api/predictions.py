@@ -9,7 +9,6 @@ import numpy as np
 
 from pipeline.collections.kinds import is_dask
 from pipeline.data.dataset import Dataset
-from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine, engine_for
 from pipeline.errors import SpecError
@@ -19,12 +18,10 @@ from pipeline.progress import progress
 from pipeline.runs.classes import AnyStep
 from pipeline.runs.directory import open_run
 from pipeline.runs.run import RunOf
-from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import AnyModel, any_model_of
 from pipeline.use.label_values import label_array
 from pipeline.use.outcomes import Labelling, Probabilities
-from pipeline.use.predict import predicted, rows_for
-from pipeline.use.predict_classes import predict_classes
+from pipeline.use.predict import all_scores
 
 AnySource = RunOf[Any] | AnyStep | str | Path
 
@@ -107,11 +104,7 @@ def _scores(engine: Engine, model: AnyModel, data: Any, listen: Listener) -> np.
         from pipeline.use.in_memory import memory_scores  # noqa: PLC0415 - Arrow's compute, slow to import
 
         return memory_scores(model, data)
-    spec = IngestSpec(bias=model.bias)
-    rows = data if isinstance(data, Dataset) else rows_for(model, str(data), spec, listen)
-    if isinstance(model, ClassesModel):
-        return np.concatenate([part.scores for part in predict_classes(engine, model, rows, listen)])
-    return np.concatenate([part.score for part in predicted(engine, model, rows, listen)])
+    return all_scores(engine, model, data, listen)
 
 
 def _probabilities(source: RunOf[Any] | AnyStep, model: AnyModel, classes: np.ndarray) -> Probabilities:

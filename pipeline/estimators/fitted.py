@@ -23,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pipeline.collections.kinds import is_dask
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS
-from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.estimators.inputs import TrainingRows, is_named
@@ -34,8 +33,7 @@ from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel
 from pipeline.scoring.models import any_model_of
 from pipeline.use.outcomes import Labelling, Probabilities
-from pipeline.use.predict import predicted, rows_for
-from pipeline.use.predict_classes import predict_classes
+from pipeline.use.predict import all_scores
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -181,12 +179,8 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
 
     def _scores_of_data(self, x: str | Path | Dataset) -> np.ndarray:
         """Score rows of a data set, or of files, a part at a time."""
-        model = self._model
         with Engine(self.scheduler) as engine:
-            data = x if isinstance(x, Dataset) else rows_for(model, str(x), IngestSpec(bias=model.bias))
-            if isinstance(model, ClassesModel):
-                return np.concatenate([part.scores for part in predict_classes(engine, model, data)])
-            return np.concatenate([part.score for part in predicted(engine, model, data)])
+            return all_scores(engine, self._model, x)
 
 
 def weights_of(parts: Sequence[StepView]) -> tuple[np.ndarray, np.ndarray]:

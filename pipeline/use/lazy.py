@@ -24,10 +24,11 @@ from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
 from pipeline.runs.classes import AnyStep
 from pipeline.runs.run import RunOf
-from pipeline.scoring.classes_model import ClassesModel, said_codes
+from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import AnyModel, any_model_of
 from pipeline.use.in_memory import RowScorer, reader_that_fits, table_reader
 from pipeline.use.label_values import label_array
+from pipeline.use.outcomes import Labelling
 
 Source = RunOf[Any] | AnyStep | AnyModel
 
@@ -62,8 +63,8 @@ def lazy_labels(source: Source, x: Any, *, hasher: Any = None, training: Dataset
     Parameters and laziness are those of ``lazy_scores``; the Dask array has one dimension.
     """
     model = _model(source, training)
-    names = label_array(model.names)
-    return lazily(_Labels(_reader(model, x, hasher), names), x, model, names.dtype)
+    labels = Labelling(label_array(model.names))
+    return lazily(_Labels(_reader(model, x, hasher), labels), x, model, labels.classes.dtype)
 
 
 def _model(source: Source, training: Dataset | str | Path | None) -> AnyModel:
@@ -87,8 +88,7 @@ def _reader(model: AnyModel, x: Any, hasher: Any) -> Reader:
 class _Labels(RowScorer):
     """Predicts the labels of the rows of a partition."""
 
-    names: np.ndarray
+    labels: Labelling
 
     def __call__(self, rows: Any, where: str, model: AnyModel) -> np.ndarray:
-        scores = super().__call__(rows, where, model)
-        return self.names[(scores > 0).astype(np.intp) if scores.ndim == 1 else said_codes(scores)]
+        return self.labels(super().__call__(rows, where, model))

@@ -33,12 +33,10 @@ from pipeline.scoring.models import AnyModel, Model, any_model_of
 from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.scoring.watch import Watch
 from pipeline.use.label_values import label_values
-from pipeline.use.output import table_to
+from pipeline.use.output import GROUP, table_to
 from pipeline.use.predict_classes import PredictedClasses, predict_classes
 from pipeline.use.predictions import Judged, Parts, has_ids, progress_of, schema_of_predictions
 from pipeline.use.tables import numbers
-
-GROUP = 1 << 20  # rows: Parquet's row groups
 
 
 @dataclass(frozen=True)
@@ -98,6 +96,12 @@ def predicted(
     if not isinstance(data, RowsToScore):
         data.expect_two_classes("a model of two")
     return _checked(Parts.of(engine, model, data, listen, watch), model)
+
+
+def all_scores(engine: Engine, model: AnyModel, data: Dataset | str | Path, listen: Listener = silent) -> np.ndarray:
+    """Return the scores of the rows of a data set, or of files, at once: of several classes a column each."""
+    parts = predict(engine, model, data, listen)
+    return np.concatenate([part.scores if isinstance(part, PredictedClasses) else part.score for part in parts])
 
 
 def rows_for(

@@ -22,7 +22,7 @@ from pipeline.path.point import CertifiedPoint, PointProof
 from pipeline.path.spaces import make_space, projected
 from pipeline.runs.run import StepView
 from pipeline.spec import PathSpec
-from pipeline.use.output import table_to
+from pipeline.use.output import GROUP, table_to
 from pipeline.use.predictions import with_ids
 from pipeline.use.tables import numbers
 from pipeline.working.facts import collect
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pipeline.data.ids import ShardIds
     from pipeline.data.reading.ids import IdColumns
 
-GROUP = 1 << 20  # rows: Parquet's row groups
 SCHEMA = pa.schema([("verdict", pa.int8()), ("lower", pa.float64()), ("upper", pa.float64())])
 
 
