@@ -24,7 +24,7 @@ from pipeline.data.dataset import Dataset
 from pipeline.data.reading.labels import UNKNOWN
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
-from pipeline.events import Listener, Note, silent
+from pipeline.events import Listener, silent
 from pipeline.maths.eps_grid import check_grid
 from pipeline.maths.score import Scores, best, mean_scores, standard_errors
 from pipeline.meter import MemoryMeter
@@ -45,7 +45,7 @@ from pipeline.runs.run import Run, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.models import classes_model_of
-from pipeline.scoring.seen import seen_by, watch_for
+from pipeline.scoring.seen import mention_rows_seen, watch_for
 from pipeline.spec import PathSpec
 
 
@@ -86,9 +86,8 @@ def train_classes(
         runs += run_together(engine, problems, listen)
         if validation is not None:
             watch = watch_for(runs[0], listen)
-            seen = seen_by(engine, about, model, validation, None if watch is None else watch.sketch)
-            if said := seen.said(spec):
-                listen(Note(f"{validation.path}: {said}"))
+            sketch = None if watch is None else watch.sketch
+            mention_rows_seen(engine, about, model, validation, sketch, spec, listen)
         for k, path in enumerate(paths):
             path.finish(runs[k * count : (k + 1) * count], validation if path is main else None, meter)
         if spec.cv:

@@ -46,7 +46,7 @@ from pipeline.runs.records import RunHeader, StepRecord
 from pipeline.runs.run import Run, StepView
 from pipeline.runs.writer import writing
 from pipeline.scoring.linear_model import trained_on
-from pipeline.scoring.seen import seen_by
+from pipeline.scoring.seen import mention_rows_seen
 from pipeline.spec import PathSpec
 from pipeline.working.facts import collect
 from pipeline.working.state import RowState
@@ -211,8 +211,10 @@ class PathRun:
         """Go along the path to its end; return all scores, the best step, and what is said of its scores."""
         trained = self._collect(inner)
         try:
-            if not again:
-                self._mention_rows_seen(trained)
+            if not again and self.validation is not None:
+                model = trained_on(self.data, self.writer.folder, 0.0, np.zeros(self.data.n_features))
+                about = self.writer.header.data
+                mention_rows_seen(self.engine, about, model, self.validation, trained, self.spec, self.listen)
             self._walk()
             found = [step.scores for step in self.writer.steps]
             chosen = best(found, self.spec.select)
@@ -246,15 +248,6 @@ class PathRun:
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
         allowed.check(self._grid() or [min(self.c_min, spec.c_max), spec.c_max])
-
-    def _mention_rows_seen(self, trained: RowSketch | None) -> None:
-        """Say so if validation rows are trained on."""
-        other = self.validation
-        if other is None:
-            return
-        model = trained_on(self.data, self.writer.folder, 0.0, np.zeros(self.data.n_features))
-        if said := seen_by(self.engine, self.writer.header.data, model, other, trained).said(self.spec):
-            self.listen(Note(f"{other.path}: {said}"))
 
     def _walk(self) -> None:
         last = self.starts.resumed(self.listen) if self.writer.steps else None
