@@ -189,7 +189,7 @@ def weights_of(parts: Sequence[StepView]) -> tuple[np.ndarray, np.ndarray]:
     return (w[:, :-1].copy(), bias * w[:, -1]) if bias else (w, np.zeros(len(parts)))
 
 
-def duals_of(parts: Sequence[StepView], data: Dataset, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def duals_of(parts: Sequence[StepView], data: Dataset, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows with an alpha above 0, by their numbers (``rows`` if given), and y_i alpha_i of each class."""
     alphas = np.stack([part.alpha for part in parts])
     found = np.flatnonzero(alphas.any(axis=0))

@@ -81,7 +81,7 @@ class ClassJudge:
         data: Dataset,
         split: SplitRows,
         validation: Dataset | None,
-        weights: Sequence[float] | None = None,
+        weights: Sequence[float] | None,
     ) -> None:
         self.engine, self.data = engine, data if validation is None else validation
         self.weights = np.ones(len(data.classes)) if weights is None else np.array(weights)

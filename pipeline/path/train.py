@@ -99,9 +99,9 @@ def train_two(
     data: Dataset,
     spec: PathSpec,
     out: Place,
-    validation: Dataset | None = None,
-    listen: Listener = silent,
-    references: Sequence[AnyStep] = (),
+    validation: Dataset | None,
+    listen: Listener,
+    references: Sequence[AnyStep],
 ) -> Run:
     """Train the path of two classes, and its folds if cross-validation was asked for."""
     data.expect_two_classes("this")

@@ -26,9 +26,7 @@ from pipeline.runs.searched import search_of
 NOT_SCORED = "Nothing was scored; svmsieve tune does, and svmsieve path with --cv, --holdout or --validation."
 
 
-def run_page(
-    run: AnyRun, other: AnyRun | None = None, judged: HeldOut | ClassesHeldOut | None = None, rows_of: str | None = None
-) -> Page:
+def run_page(run: AnyRun, other: AnyRun | None, judged: HeldOut | ClassesHeldOut | None, rows_of: str | None) -> Page:
     """Return the page of a run that has steps; ``judged`` stands for scores that it has not kept itself."""
     path, curve = over_c(run), score_curve(run)
     search = None if run.header.cv_c is None else search_of(run)

@@ -79,9 +79,7 @@ def most_bytes(w: np.ndarray, alpha: np.ndarray) -> int:
     return 16 * (2 * w.size + alpha.size)
 
 
-def model_digest(
-    c: float, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None = None
-) -> str:
+def model_digest(c: float, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None) -> str:
     """Return the hash of the file that ``write_model`` would write."""
     return hashlib.sha256(_made(_arrays(c, w, alpha, verdicts, w_alpha))).hexdigest()
 

@@ -85,7 +85,7 @@ def score_name(name: str) -> str:
     return {"auc": "AUC", "f1": "F1", "log_loss": "log-loss"}.get(name, name.replace("_", " "))
 
 
-def plot_curve(run: RunOf[Any], ax: Any = None) -> Any:
+def plot_curve(run: RunOf[Any], ax: Any) -> Any:
     """Draw the scores of a run over C on axes of Matplotlib's, the caller's or new ones; return them."""
     return draw_on(ax, scored_curve(run).drawing())
 

@@ -72,7 +72,7 @@ class ClassesModel(TrainedModel):
         """Return the models of some classes only."""
         return replace(self, parts=self.parts[first:stop])
 
-    def codes_on(self, data: Dataset, listen: Listener = silent) -> np.ndarray:
+    def codes_on(self, data: Dataset, listen: Listener) -> np.ndarray:
         """Return the class of each code of the data (or of signs -1 and +1), by its name; ``UNKNOWN`` for others."""
         known = {label_text(name): k for k, name in enumerate(self.names)}
         sides: list[tuple[str, ...]] = [(name,) for name in data.classes]
