@@ -44,7 +44,7 @@ class Gamma:
         """Return the number for these data; scale takes a pass."""
         if not self.unit:
             return self.number
-        features = data.n_features - (1 if data.bias else 0)
+        features = data.own_features
         if not features:
             raise DataError("has no feature for gamma to be divided by; give gamma as a number", path=data.path)
         size = Fraction(features) * (_variance(engine, data, features) if self.unit == SCALE else 1)

@@ -58,8 +58,7 @@ class FeatureNames:
 
 def names_in(data: Dataset) -> FeatureNames:
     """Return the names of the features of data that are at hand."""
-    own = data.n_features - (1 if data.bias else 0)
-    return FeatureNames(own, data.columns, data.index_base, bool(data.bias), data.encoding)
+    return FeatureNames(data.own_features, data.columns, data.index_base, bool(data.bias), data.encoding)
 
 
 def feature_names(about: DataRecord, run: str | Path = "the run") -> FeatureNames:

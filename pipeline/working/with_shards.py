@@ -194,7 +194,7 @@ def collect_there(
     """Have the facts of all rows collected where the shards are; ``trained`` is given a sketch of each run's rows."""
     data.expect_two_classes("a path")
     state = ShardState(kept, data.n_rows, scratch)
-    own = None if trained is None else data.n_features - (1 if data.bias else 0)
+    own = None if trained is None else data.own_features
     columns = state.norms, state.lengths, state.costs, state.labels
     for wide, hashes in kept.each(blocks.begin, columns, spec, own, own=[(run,) for run in kept.runs]):
         state.wide = state.wide or wide
