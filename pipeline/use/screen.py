@@ -37,9 +37,8 @@ SCHEMA = pa.schema([("verdict", pa.int8()), ("lower", pa.float64()), ("upper", p
 
 @dataclass(frozen=True)
 class Screening:
-    """What a reference proves about the rows of a data set at C = ``c``."""
+    """What a reference proves about the rows of a data set at some C."""
 
-    c: float
     state: RowState
     point: CertifiedPoint
     proof: PointProof
@@ -77,7 +76,7 @@ def screening(
     Range(state).check((c, step.c))
     try:
         point = space.certify(float(step.c), space.carried(step, spec))
-        return Screening(c, state, point, point.proof(c, rule))
+        return Screening(state, point, point.proof(c, rule))
     finally:
         space.release()
 
