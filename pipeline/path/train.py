@@ -28,7 +28,7 @@ from pipeline.progress import progress
 from pipeline.runs.classes import AnyRun, AnyStep
 from pipeline.runs.directory import open_run, stored_spec
 from pipeline.runs.memory import MemoryPlace, Place
-from pipeline.runs.run import Run, RunOf, StepView
+from pipeline.runs.run import RunOf, StepView
 from pipeline.spec import PathSpec
 
 AnyReference = AnyStep | RunOf[Any] | str | Path | Sequence[AnyStep]
@@ -91,20 +91,6 @@ def train_run(
     """Train the path, of each class where there are several, and its folds if cross-validation was asked for."""
     if data.classes:
         return train_classes(engine, data, spec, out, validation, listen, references)  # type: ignore[arg-type]
-    return train_two(engine, data, spec, out, validation, listen, references)
-
-
-def train_two(
-    engine: Engine,
-    data: Dataset,
-    spec: PathSpec,
-    out: Place,
-    validation: Dataset | None,
-    listen: Listener,
-    references: Sequence[AnyStep],
-) -> Run:
-    """Train the path of two classes, and its folds if cross-validation was asked for."""
-    data.expect_two_classes("this")
     starts = [step for step in references if isinstance(step, StepView)]
     if len(starts) < len(references):
         raise SpecError("the reference is a model of several classes, and the data have two; give a run of those")
