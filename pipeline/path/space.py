@@ -1,9 +1,9 @@
 """The seam between a path and its geometry: what a step needs to know of the space that w lives in.
 
-A path goes from pair to pair. A pair is a w with a feasible alpha; certified at C by one look at all rows it is a
-point, which owns what it proves: the certificate, every row's margin, and bounds of the margins at any other C. Who
-knows what w is (a vector, or coefficients of the rows in a kernel's space) makes pairs and points; the step, the
-choice of rows and the run are the same for all. ``LinearSpace`` is one such space.
+A path goes from pair to pair. A pair is a w with a feasible ``alpha``, and says which ``solver`` found them; certified
+at C by one look at all rows it is a point, which owns what it proves: the certificate, every row's margin, and bounds
+of the margins at any other C. Who knows what w is (a vector, or coefficients of the rows in a kernel's space) makes
+pairs and points; the step, the choice of rows and the run are the same for all. ``LinearSpace`` is one such space.
 """
 
 from __future__ import annotations
@@ -24,15 +24,6 @@ from pipeline.spec import PathSpec
 from pipeline.working.lead import Lead
 from pipeline.working.solver import Timer
 from pipeline.working.state import ByRow, RowState
-
-
-class Pair(Protocol):
-    """w and a feasible alpha; ``solver`` is who found them."""
-
-    @property
-    def alpha(self) -> ByRow: ...  # noqa: D102
-    @property
-    def solver(self) -> str: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
