@@ -145,23 +145,9 @@ class ShardState(RowState):
         w_norm: float,
         then: Callable[..., R],
         *arguments: Any,
+        chosen: ByRow | None = None,
     ) -> list[R]:
-        """Write products on the workers; return then(part, slacks near the margin, *arguments)."""
-        del engine, data
-        return self._call(blocks.multiply, tuple(out), w_norm, then, arguments, None, shared=tuple(vectors))
-
-    def multiply_some(
-        self,
-        engine: Engine,
-        data: Dataset,
-        vectors: Sequence[np.ndarray],
-        chosen: ByRow,
-        out: Sequence[ByRow],
-        w_norm: float,
-        then: Callable[..., R],
-        *arguments: Any,
-    ) -> list[R]:
-        """Write the products of the chosen rows, and do the same."""
+        """Write products on the workers; return then(part, slacks near the margin, *arguments) of all parts."""
         del engine, data
         return self._call(blocks.multiply, tuple(out), w_norm, then, arguments, chosen, shared=tuple(vectors))
 
