@@ -16,6 +16,7 @@ from typing import Any
 from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError, shown
 from pipeline.maths.rules import RULES
+from pipeline.sizes import MOST_SIZE
 from pipeline.solve import GRAM_SOLVERS, SOLVERS
 
 __all__ = ["GRAM_SOLVERS", "KERNELS", "MOST_C", "PATIENCE", "RULES", "SCORES", "SOLVERS", "PathSpec"]
@@ -26,7 +27,6 @@ SCORES = ("accuracy", "balanced_accuracy", "auc", "f1", "log_loss", "weighted_ac
 MOST_C = 10_000  # of a grid: a model is a file, and what a run says of itself is read as a whole
 LEAST_TOL = 1e-15  # float64 has no smaller difference between a primal and a dual value
 LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e6  # 1.6 million steps from C to 10 C; one step
-MOST_MEMORY = 2**63 - 1  # an int64, as sizes are
 PATIENCE = 4  # of tuning: values of C without a better score, two decades
 MOST_SEED = 2**63 - 1  # an int64
 MOST_LABELS = 10_000  # that have a weight
@@ -93,7 +93,7 @@ class PathSpec:
         _one_of("solver", self.solver, SOLVERS if self.kernel == "linear" else GRAM_SOLVERS)
         self._set("gamma", _gamma(self.kernel, self.gamma))
         _one_of("select", self.select, SCORES)
-        self._set("memory", _whole("memory", self.memory, 1, MOST_MEMORY))
+        self._set("memory", _whole("memory", self.memory, 1, MOST_SIZE))
         self._set("class_weight", _class_weight(self.class_weight))
         self._set("holdout", _share("holdout", self.holdout))
         if self.fold is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli import app, main
+from tests.watched import SVMSIEVE, on_a_terminal
 
 TOP = Path(__file__).parents[1]
 
@@ -130,21 +130,11 @@ def test_list_names_every_data_set(capsys):
 
 def test_a_terminal_gets_a_bar_and_a_pipe_gets_lines(tmp_path):
     (tmp_path / "rows.svm").write_text("1 1:2\n-1 3:4\n" * 200_000)
-    command = [sys.executable, "-c", "from pipeline.cli import main; main()", "ingest", "rows.svm", "--out"]
+    command = [*SVMSIEVE, "ingest", "rows.svm", "--out"]
     plain = subprocess.run([*command, "a"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "400,000 rows, 2.6 MB of 2.6 MB (100%)" in plain.stderr
     assert "\x1b" not in plain.stderr
-    parent, terminal = pty.openpty()
-    live = subprocess.Popen([*command, "b"], cwd=tmp_path, stderr=terminal, stdout=subprocess.DEVNULL)
-    os.close(terminal)
-    shown = b""
-    try:
-        while piece := os.read(parent, 4096):
-            shown += piece
-    except OSError:  # Linux reports the end of a terminal as an error
-        pass
-    os.close(parent)
-    assert live.wait() == 0
+    shown = on_a_terminal(*command, "b", cwd=tmp_path, stdout=subprocess.DEVNULL)
     assert b"\x1b[" in shown
     assert b"rows," in shown
 

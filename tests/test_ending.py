@@ -112,7 +112,7 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path):
 
 
 def test_patience_ends_where_the_main_thread_hears_nothing(tmp_path):
-    with hanging(tmp_path, IN_COMPILED_CODE, "ending.PATIENCE = 0.5") as process:
+    with hanging(tmp_path, IN_COMPILED_CODE, "ending.SECONDS_TO_END = 0.5") as process:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGTERM

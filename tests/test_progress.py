@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
 import sys
-import termios
 from dataclasses import replace
 
 import numpy as np
@@ -28,32 +22,20 @@ from pipeline.steady import RISES, Steady, roughly
 from pipeline.time_left import KEPT, LEAST_SECONDS, SLOWER, TimeLeft
 from tests.test_cli import run
 from tests.trained import shards_of, sparse_rows
+from tests.watched import SVMSIEVE, on_a_terminal
 
 STEP = StepProgress(12, 0.0001734, 0.3, 0.98, 123_456, 1.1e-14, 1.0, True, {"balanced_accuracy": 0.9259, "auc": 0.99})
 COLUMNS = 80
 
 
-def on_a_terminal(*words: str) -> list[str]:
+def lines_on_a_terminal(*words: str) -> list[str]:
     """Run svmsieve on a terminal of 80 columns; return the lines it was shown, without their colours."""
-    parent, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
-    where = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    command = [sys.executable, "-c", "from pipeline.cli import main; main()", *words]
-    live = subprocess.Popen(command, stdout=terminal, stderr=terminal, env=where)
-    os.close(terminal)
-    shown = b""
-    try:
-        while piece := os.read(parent, 4096):
-            shown += piece
-    except OSError:  # Linux reports the end of a terminal as an error
-        pass
-    os.close(parent)
-    assert live.wait() == 0
+    shown = on_a_terminal(*SVMSIEVE, *words, columns=COLUMNS)
     return re.split(r"[\r\n]+", re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown).decode())
 
 
 def test_a_bar_on_80_columns_keeps_what_matters(tmp_path):
-    lines = on_a_terminal("path", "breast_cancer", "--holdout", "0.2", "--out", str(tmp_path / "run"))
+    lines = lines_on_a_terminal("path", "breast_cancer", "--holdout", "0.2", "--out", str(tmp_path / "run"))
     bars = [line.rstrip() for line in lines if re.match(r"\w+ +[━╸╺]", line)]
     assert any(re.match(r"path +[━╸╺]{20} C = \S+, accuracy 0\.\d{4}, ", line) for line in bars)
     assert [line for line in bars if len(line) > COLUMNS or "…" in line] == []
@@ -342,7 +324,7 @@ def test_nobody_knows_at_first_nor_at_the_end():
 
 
 def test_the_list_of_data_sets_fits_a_narrow_terminal(capsys):
-    lines = on_a_terminal("datasets", "list")
+    lines = lines_on_a_terminal("datasets", "list")
     assert max(map(len, lines)) <= COLUMNS
     _, plain, _ = run(capsys, "datasets", "list")
     assert set(plain.split()) - {"what", "it", "is"} <= set(" ".join(lines).split()), "every word is whole"

@@ -13,8 +13,11 @@ from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.block import ReadRules
+from pipeline.data.reading.labels import LabelMap
 from pipeline.path.fit import fit_path
+from pipeline.runs.feature_names import FeatureNames
 from pipeline.runs.run import Run
+from pipeline.scoring.linear_model import LinearModel
 from tests.formats import Table, write_csv, write_svmlight
 
 GRID = (0.01, 0.1, 1.0)
@@ -66,3 +69,9 @@ def command(capsys, *arguments) -> tuple[int, str, str]:
         main([str(a) for a in arguments])
     out, err = capsys.readouterr()
     return stop.value.code or 0, out, err
+
+
+def a_model(run: Path, w: np.ndarray, negative: tuple[str, ...], positive: tuple[str, ...]) -> LinearModel:
+    """A linear model without a bias that nobody has trained."""
+    names = FeatureNames(w.size, index_base=1)
+    return LinearModel(run=run, c=1.0, labels=LabelMap(negative, positive), feature_names=names, bias=0.0, w=w)

@@ -1,9 +1,14 @@
-"""Run a command and watch the anonymous memory of its process group from outside."""
+"""Run a command and watch it from outside: the anonymous memory of its process group, or what a terminal is shown."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +37,24 @@ def watched(*command: str, every: float = 0.01) -> Watched:
             except subprocess.TimeoutExpired:
                 continue
     return Watched(process.returncode, out, err, time.perf_counter() - begin, peak)
+
+
+def on_a_terminal(*command: str, columns: int = 80, **settings) -> bytes:
+    """Return what a command shows on a terminal of so many columns: stdout and stderr, unless stdout is another."""
+    parent, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    where = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    live = subprocess.Popen(command, stderr=terminal, env=where, **{"stdout": terminal, **settings})
+    os.close(terminal)
+    shown = b""
+    try:
+        while piece := os.read(parent, 4096):
+            shown += piece
+    except OSError:  # Linux reports the end of a terminal as an error
+        pass
+    os.close(parent)
+    assert live.wait() == 0
+    return shown
 
 
 def _family(pid: int) -> list[int]:

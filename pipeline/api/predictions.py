@@ -9,24 +9,21 @@ import numpy as np
 
 from pipeline.collections.kinds import is_dask
 from pipeline.data.dataset import Dataset
-from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine, engine_for
 from pipeline.errors import SpecError
 from pipeline.events import Listener
 from pipeline.keywords import checked_keywords
 from pipeline.progress import progress
-from pipeline.runs.classes import ClassesStep
+from pipeline.runs.classes import AnyStep
 from pipeline.runs.directory import open_run
-from pipeline.runs.run import RunOf, StepView
-from pipeline.scoring.classes_model import ClassesModel
+from pipeline.runs.run import RunOf
 from pipeline.scoring.models import AnyModel, any_model_of
 from pipeline.use.label_values import label_array
 from pipeline.use.outcomes import Labelling, Probabilities
-from pipeline.use.predict import predicted, rows_for
-from pipeline.use.predict_classes import predict_classes
+from pipeline.use.predict import all_scores
 
-AnySource = RunOf[Any] | StepView | ClassesStep | str | Path
+AnySource = RunOf[Any] | AnyStep | str | Path
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ def predict(  # noqa: PLR0913 - all but two are keywords
     with progress(quiet=not verbose) as listen, engine_for(engine, scheduler, workers) as made:
         source = opened_run(run)
         model = any_model_of(source, c if isinstance(source, RunOf) else None, listen, training)
-        classes = label_array(model.classes if isinstance(model, ClassesModel) else model.names)
+        classes = label_array(model.names)
         labelling, chances = Labelling(classes), _probabilities(source, model, classes) if probability else None
         if is_dask(data):
             from pipeline.use.lazy import lazy_scores  # noqa: PLC0415 - Dask is slow to import
@@ -96,7 +93,7 @@ def predict(  # noqa: PLR0913 - all but two are keywords
     return Predictions(score, labelling(score), classes, None if chances is None else chances(score))
 
 
-def opened_run(source: AnySource) -> RunOf[Any] | StepView | ClassesStep:
+def opened_run(source: AnySource) -> RunOf[Any] | AnyStep:
     """Return a run or a step, or the run that a path names."""
     return open_run(source) if isinstance(source, str | Path) else source
 
@@ -107,14 +104,10 @@ def _scores(engine: Engine, model: AnyModel, data: Any, listen: Listener) -> np.
         from pipeline.use.in_memory import memory_scores  # noqa: PLC0415 - Arrow's compute, slow to import
 
         return memory_scores(model, data)
-    spec = IngestSpec(bias=model.bias)
-    rows = data if isinstance(data, Dataset) else rows_for(model, str(data), spec, listen)
-    if isinstance(model, ClassesModel):
-        return np.concatenate([part.scores for part in predict_classes(engine, model, rows, listen)])
-    return np.concatenate([part.score for part in predicted(engine, model, rows, listen)])
+    return all_scores(engine, model, data, listen)
 
 
-def _probabilities(source: RunOf[Any] | StepView | ClassesStep, model: AnyModel, classes: np.ndarray) -> Probabilities:
+def _probabilities(source: RunOf[Any] | AnyStep, model: AnyModel, classes: np.ndarray) -> Probabilities:
     """Return what makes probabilities of scores: the calibration of the run that the model is of."""
     if not isinstance(source, RunOf):
         raise SpecError("probabilities are made by a run's calibration; give the run, not a step of it")

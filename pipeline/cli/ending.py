@@ -25,7 +25,7 @@ from pipeline.stopped import TOLD_BY, exit_code
 
 SECONDS_FOR_TASKS = 3.0  # that are under way when the first signal comes: a shard is written in less
 SECONDS_BETWEEN = 1.0  # between interruptions of the main thread, and between looks at how it ends
-PATIENCE = 8.0  # seconds: container engines kill after ten
+SECONDS_TO_END = 8.0  # in all: container engines kill after ten
 SAME = 0.5  # seconds in which a second signal is the first one: ``timeout`` sends it to us and to our group
 AGAIN = signal.SIGALRM
 LEFT = 0  # no signal's number
@@ -135,7 +135,7 @@ class Ending:
                     break
                 if number != AGAIN and now > begun + SAME:
                     _end(128 + number)
-            if now > begun + PATIENCE:
+            if now > begun + SECONDS_TO_END:
                 _end(128 + first)
             if now > due and not self.through:
                 signal.pthread_kill(threading.main_thread().ident or 0, AGAIN)

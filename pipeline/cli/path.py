@@ -28,8 +28,7 @@ from pipeline.spec import GRAM_SOLVERS, KERNELS, RULES, SCORES, SOLVERS
 
 if TYPE_CHECKING:
     from pipeline.data.dataset import Dataset
-    from pipeline.path.train import AnyStep
-    from pipeline.runs.classes import ClassesRun
+    from pipeline.runs.classes import AnyRun, AnyStep, ClassesRun
     from pipeline.runs.data_record import DataRecord
     from pipeline.runs.run import Run
 
@@ -158,7 +157,7 @@ def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as
 
 def trained(
     data: str, out: str, quiet: bool, options: dict[str, Any], references: Sequence[AnyStep] = (), **settings: Any
-) -> Run | ClassesRun:
+) -> AnyRun:
     """Open the data, run, and return the run."""
     from pipeline.engine.engine import Engine
     from pipeline.path.gamma import asked_kernel
@@ -224,7 +223,7 @@ def reading_of(options: dict[str, Any]) -> Any:
     return ingest_spec({name: value for name, value in options.items() if name != "workers"})
 
 
-def show_run(run: Run | ClassesRun, as_json: bool) -> None:
+def show_run(run: AnyRun, as_json: bool) -> None:
     """Print the table of a run, or all of it as JSON."""
     from pipeline.runs.run import Run
 
@@ -289,7 +288,7 @@ def _show_path(run: Run) -> None:
         say_facts(run.path, ["ended here", f"as {name} had not improved for {run.spec.patience} values of C"])
 
 
-def _spent(run: Run | ClassesRun) -> list[str]:
+def _spent(run: AnyRun) -> list[str]:
     """Return the time that a run took, and its memory where that is known."""
     memory = run.header.peak_memory
     return [f"{run.header.seconds or 0.0:.1f} s", *([f"peak memory {human_bytes(memory)}"] if memory else [])]

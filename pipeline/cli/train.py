@@ -24,7 +24,7 @@ from pipeline.progress import progress
 from pipeline.spec import RULES
 
 if TYPE_CHECKING:
-    from pipeline.path.train import AnyStep
+    from pipeline.runs.classes import AnyStep
     from pipeline.runs.run import StepView
 
 TRAIN_EXAMPLES = """

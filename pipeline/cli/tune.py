@@ -16,8 +16,7 @@ from pipeline.progress import progress, score
 from pipeline.spec import PATIENCE
 
 if TYPE_CHECKING:
-    from pipeline.runs.classes import ClassesRun
-    from pipeline.runs.run import Run
+    from pipeline.runs.classes import AnyRun
 
 METRICS = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "auc", "f1": "f1", "log_loss": "log_loss"}
 METRICS |= {"weighted": "weighted_accuracy"}
@@ -85,7 +84,7 @@ def tune_command(data: str, out: str, quiet: bool, as_json: bool, **options: Any
     show_curve(run)
 
 
-def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run | ClassesRun:
+def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> AnyRun:
     """Open the data, tune, and return the run."""
     from pipeline.engine.engine import Engine
     from pipeline.errors import SpecError
@@ -120,7 +119,7 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run | Cl
         return tune_run(engine, source, specs, Path(out), listen, options["select"], calibration, options["c_max"])
 
 
-def show_curve(run: Run | ClassesRun) -> None:
+def show_curve(run: AnyRun) -> None:
     """Print the scores by C, what is best, and what was trained."""
     header, name = run.header, run.spec.select
     (step,) = run.steps

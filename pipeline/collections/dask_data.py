@@ -23,7 +23,7 @@ from pipeline.data.shards.manifest import MANIFEST
 from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, DatasetError, SpecError
-from pipeline.events import Listener, silent
+from pipeline.events import Listener
 from pipeline.files import Temporary, remove_folder
 
 
@@ -59,7 +59,7 @@ class DaskData:
 
 
 def dataset_of_dask(
-    data: DaskData, spec: IngestSpec, out: str | Path | None, engine: Engine, listen: Listener = silent
+    data: DaskData, spec: IngestSpec, out: str | Path | None, engine: Engine, listen: Listener
 ) -> Dataset:
     """Write a collection to shards in ``out``, or in a folder that goes with the data set, and open them."""
     if out is not None and (Path(out) / MANIFEST).exists():

@@ -21,7 +21,7 @@ from pipeline.data.reading.labels import LabelCoder
 from pipeline.data.shards.digest import fingerprint, lanes_of
 from pipeline.data.tables.learn import learn
 from pipeline.errors import DataError, NoRowsError
-from pipeline.events import Listener, silent
+from pipeline.events import Listener
 
 ARRAY = FRAME = "X"  # in errors
 
@@ -36,7 +36,7 @@ def dataset_of_array(x: Any, y: Any, sample_weight: Any, spec: IngestSpec) -> Da
 
 
 def dataset_of_frame(
-    frame: Any, y: Any, sample_weight: Any, spec: IngestSpec, numbers_too: bool = True, listen: Listener = silent
+    frame: Any, y: Any, sample_weight: Any, spec: IngestSpec, numbers_too: bool, listen: Listener
 ) -> Dataset:
     """Return the rows of a frame, with its own labels and weights or those given apart."""
     table = arrow_table(frame, FRAME)

@@ -35,7 +35,7 @@ from pipeline.dataclass import dataclass
 from pipeline.engine.delayed import computed
 from pipeline.engine.engine import Engine
 from pipeline.errors import DatasetError, NoRowsError
-from pipeline.events import Listener, Progress, silent
+from pipeline.events import Listener, Progress
 from pipeline.files import remove_folder
 from pipeline.installed import version
 
@@ -77,9 +77,7 @@ class WrittenPartition:
     shards: tuple[WrittenPart, ...]
 
 
-def write_collection(
-    source: Partitioned, out: Path, spec: IngestSpec, engine: Engine, listen: Listener = silent
-) -> Manifest:
+def write_collection(source: Partitioned, out: Path, spec: IngestSpec, engine: Engine, listen: Listener) -> Manifest:
     """Compute a collection once, every partition on whoever has it, and write it as the shard directory ``out``."""
     with new_directory(out, spec.overwrite) as directory, _given_up_whole(directory):
         folder = directory.path / secrets.token_hex(8)

@@ -146,6 +146,11 @@ class Dataset:
         """Number of stored values."""
         return sum(shard.nnz for shard in self.shards)
 
+    @property
+    def own_features(self) -> int:
+        """Number of features, the bias column left out."""
+        return self.n_features - (1 if self.bias else 0)
+
 
 def open_shards(directory: str | Path, full_check: bool = False) -> Dataset:
     """Open a shard directory or the URL of one; a missing, truncated or altered shard is an error that names it.

@@ -54,8 +54,7 @@ def _kept(data: Dataset, name: str, asked: object) -> tuple[str, bool]:
         positive = data.labels.positive
         return f" with the positive class {', '.join(positive)}", tuple(map(label_text, positive)) == (asked,)
     if name == "features":
-        own = data.n_features - (1 if data.bias else 0)
-        return f" with {own:,} features", asked == own
+        return f" with {data.own_features:,} features", asked == data.own_features
     if name == "group":
         return f" with groups from column '{data.group}'" if data.group else " without groups", asked == data.group
     if data.index_base is None:

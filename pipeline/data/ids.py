@@ -12,7 +12,7 @@ from pipeline.data.dataset import Dataset, open_shards
 from pipeline.data.ingest.ingest import IngestSpec, Input
 from pipeline.data.inputs import is_shards, resolve
 from pipeline.errors import DataError, DatasetError
-from pipeline.events import Listener, silent
+from pipeline.events import Listener
 
 if TYPE_CHECKING:
     from pipeline.data.reading.ids import IdColumns
@@ -70,7 +70,7 @@ def with_ids_of(data: Dataset, names: Sequence[str]) -> Dataset:
 
 
 def open_ids(
-    path: str, spec: IngestSpec, names: Sequence[str], usual: Sequence[str] = (), listen: Listener = silent
+    path: str, spec: IngestSpec, names: Sequence[str], usual: Sequence[str], listen: Listener
 ) -> IdColumns | ShardIds | None:
     """Return the columns ``names`` of DATA, in the order of its rows; None if there are none.
 

@@ -45,7 +45,7 @@ class Backend(Protocol):
         ...
 
 
-def connect(scheduler: str = "threads", workers: int | None = None) -> Backend:
+def connect(scheduler: str, workers: int | None) -> Backend:
     """Return the backend for ``inline``, ``threads``, ``processes`` or the address of a scheduler."""
     if workers is not None and (not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1):
         raise EngineError(f"workers is a whole number from 1, or None for one a core, not {workers!r}")

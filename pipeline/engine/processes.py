@@ -55,7 +55,7 @@ class Processes:
 
     name, in_process = "processes", False
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, workers: int | None) -> None:
         _check_script()
         self.workers, self.broken = workers or available_cores(), False
         self.notes = Path(tempfile.mkdtemp(prefix="svmsieve-notes-"))

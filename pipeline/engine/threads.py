@@ -21,7 +21,7 @@ class Threads:
 
     name, in_process = "threads", True
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, workers: int | None) -> None:
         self.workers = workers or available_cores()
         self.pool = ThreadPoolExecutor(self.workers, "svmsieve")
 

@@ -36,7 +36,7 @@ def dask_training(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: floa
         names = data.classes or (data.labels.negative[0], data.labels.positive[0])
         classes = typed_labels(names, y, engine)
         rows = None if sample_weight is None else rows_with_weight(sample_weight, engine)
-    estimator.n_features_in_ = data.n_features - (1 if data.bias else 0)
+    estimator.n_features_in_ = data.own_features
     estimator.__dict__.pop("feature_names_in_", None)
     if data.columns is not None:
         estimator.feature_names_in_ = np.array(data.columns, dtype=object)

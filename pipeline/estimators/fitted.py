@@ -23,19 +23,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pipeline.collections.kinds import is_dask
 from pipeline.data.dataset import Dataset
 from pipeline.data.in_memory import ARRAYS
-from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.estimators.inputs import TrainingRows, is_named
 from pipeline.estimators.odd import explained
-from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.classes import ClassesRun, ClassesStep, parts_of
 from pipeline.runs.run import Run, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.kernel_model import KernelModel
 from pipeline.scoring.models import any_model_of
 from pipeline.use.outcomes import Labelling, Probabilities
-from pipeline.use.predict import predicted, rows_for
-from pipeline.use.predict_classes import predict_classes
+from pipeline.use.predict import all_scores
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -137,7 +135,7 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
 
     def _settle(self, training: TrainingRows, step: StepView | ClassesStep) -> None:
         """Take the model of a step of ``run_``."""
-        parts = step.parts if isinstance(step, ClassesStep) else (step,)
+        parts = parts_of(step)
         data = training.data
         self.classes_, self._number = training.classes, step.step
         gaps = np.array([part.primal - part.dual for part in parts]), np.array([part.relative_gap for part in parts])
@@ -165,7 +163,7 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
         if self._kept_duals is not None:
             return self._kept_duals
         assert self._data is not None
-        return duals_of(step.parts if isinstance(step, ClassesStep) else (step,), self._data, self._rows)
+        return duals_of(parts_of(step), self._data, self._rows)
 
     def _linear_scores(self, x: Any) -> np.ndarray:
         found: np.ndarray = safe_sparse_dot(x, self.coef_.T, dense_output=True) + self.intercept_
@@ -181,12 +179,8 @@ class FittedSieve(ClassifierMixin, BaseEstimator):
 
     def _scores_of_data(self, x: str | Path | Dataset) -> np.ndarray:
         """Score rows of a data set, or of files, a part at a time."""
-        model = self._model
         with Engine(self.scheduler) as engine:
-            data = x if isinstance(x, Dataset) else rows_for(model, str(x), IngestSpec(bias=model.bias))
-            if isinstance(model, ClassesModel):
-                return np.concatenate([part.scores for part in predict_classes(engine, model, data)])
-            return np.concatenate([part.score for part in predicted(engine, model, data)])
+            return all_scores(engine, self._model, x)
 
 
 def weights_of(parts: Sequence[StepView]) -> tuple[np.ndarray, np.ndarray]:
@@ -195,7 +189,7 @@ def weights_of(parts: Sequence[StepView]) -> tuple[np.ndarray, np.ndarray]:
     return (w[:, :-1].copy(), bias * w[:, -1]) if bias else (w, np.zeros(len(parts)))
 
 
-def duals_of(parts: Sequence[StepView], data: Dataset, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def duals_of(parts: Sequence[StepView], data: Dataset, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows with an alpha above 0, by their numbers (``rows`` if given), and y_i alpha_i of each class."""
     alphas = np.stack([part.alpha for part in parts])
     found = np.flatnonzero(alphas.any(axis=0))

@@ -21,13 +21,14 @@ from pipeline.errors import SieveWarning
 from pipeline.estimators.inputs import TrainingRows
 from pipeline.estimators.searched import SearchAsked, Searched, seconds_of
 from pipeline.events import Listener
+from pipeline.maths.calibration import fit_calibrations
 from pipeline.maths.score import gain
+from pipeline.path.left_out import left_out_scores
 from pipeline.path.train import kept, train_run
-from pipeline.path.tune import calibrated, calibration_json, tuned
-from pipeline.runs.classes import ClassesRun
+from pipeline.path.tune import calibration_json, tuned
+from pipeline.runs.classes import AnyRun
 from pipeline.runs.directory import FOLDS, open_run
 from pipeline.runs.memory import Place
-from pipeline.runs.run import Run
 from pipeline.runs.writer import rewritten
 from pipeline.spec import PATIENCE, PathSpec
 
@@ -68,13 +69,16 @@ def in_folds(engine: Engine, training: TrainingRows, spec: PathSpec, asked: Sear
         folds.extend([open_run(place / FOLDS / str(k))] for k in range(spec.cv))
         chosen = _of_folds(run, folds, spec.select).chosen(asked.selection)
         models = [step for (fold,) in folds for step in fold.steps if step.c == chosen]
-        return rewritten(run, calibration=calibration_json(calibrated(engine, data, models, kind))) if kind else run
+        if kind is None:
+            return run
+        fitted = fit_calibrations(*left_out_scores(engine, data, models), kind, models[0].c)
+        return rewritten(run, calibration=calibration_json(fitted))
 
     run = kept(asked.out, data, tune if asked.auto else path)
     return _of_folds(run, folds, spec.select)
 
 
-def _of_folds(run: Run | ClassesRun, folds: Sequence[Sequence[Run | ClassesRun]], select: str) -> Searched:
+def _of_folds(run: AnyRun, folds: Sequence[Sequence[AnyRun]], select: str) -> Searched:
     """Put the runs of all folds together; each fold has some, at different C. Of losses the negative counts."""
     steps = [{step.c: step for part in fold for step in part.steps} for fold in folds]
     cs = sorted(steps[0])

@@ -83,7 +83,7 @@ def _named(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, list
     if data.bias != bias:
         asked = f"fit_intercept={bool(bias)}, intercept_scaling={estimator.intercept_scaling}"
         raise SpecError(f"{data.path}: has bias {data.bias:g}, not what {asked} say; set these, or ingest it again")
-    estimator.n_features_in_ = data.n_features - (1 if data.bias else 0)
+    estimator.n_features_in_ = data.own_features
     estimator.__dict__.pop("feature_names_in_", None)
     if data.columns is not None:
         estimator.feature_names_in_ = np.array(data.columns, dtype=object)

@@ -17,8 +17,7 @@ from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, SpecError
 from pipeline.maths.score import best, mean_scores, one_se, standard_errors
 from pipeline.path.tune import CHOICES
-from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.run import Run, StepView
+from pipeline.runs.classes import AnyRun, AnyStep, parts_of
 
 SCORE = "accuracy"  # any name of which more is better
 
@@ -27,7 +26,7 @@ SCORE = "accuracy"  # any name of which more is better
 class Searched:
     """The run on all rows, the C that were tried, and by fold and C scores (more is better) and seconds of training."""
 
-    run: Run | ClassesRun
+    run: AnyRun
     cs: tuple[float, ...]
     scores: np.ndarray
     seconds: np.ndarray
@@ -77,10 +76,9 @@ class Searched:
         }
 
 
-def seconds_of(step: StepView | ClassesStep) -> float:
+def seconds_of(step: AnyStep) -> float:
     """Return what the training of a step took."""
-    parts = step.parts if isinstance(step, ClassesStep) else (step,)
-    return sum(part.seconds["total"] for part in parts)
+    return sum(part.seconds["total"] for part in parts_of(step))
 
 
 @dataclass(frozen=True)

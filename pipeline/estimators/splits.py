@@ -21,15 +21,14 @@ from pipeline.estimators.inputs import TrainingRows, training_of
 from pipeline.estimators.searched import SCORE, SearchAsked, Searched, seconds_of
 from pipeline.estimators.svc import SieveSVC
 from pipeline.events import Listener, silent
-from pipeline.maths.calibration import Calibration, fit_calibration
+from pipeline.maths.calibration import Calibration, fit_calibrations
 from pipeline.path.agreement import has_peaked
 from pipeline.path.curve import coarse_grid, fine_grid
 from pipeline.path.search import AT_A_TIME, first_c, near
 from pipeline.path.train import kept, train_run
 from pipeline.path.tune import calibration_json
-from pipeline.runs.classes import ClassesRun
+from pipeline.runs.classes import AnyRun
 from pipeline.runs.memory import MemoryPlace, Place
-from pipeline.runs.run import Run
 from pipeline.runs.writer import rewritten
 from pipeline.spec import PATIENCE, PathSpec
 
@@ -65,7 +64,7 @@ class ScoredSplit:
         self.model._settle(self.training, self.steps[c])
         return self.model.decision_function(self.x)
 
-    def _at(self, run: Run | ClassesRun, number: int) -> SieveSVC:
+    def _at(self, run: AnyRun, number: int) -> SieveSVC:
         self.model.run_ = run
         self.model._settle(self.training, run.steps[number])
         return self.model
@@ -130,10 +129,7 @@ class Splits:
                 raise DataError("a split trains on rows without one of the classes; use fewer, stratified splits")
         scores = np.concatenate([part.held_out(c) for part in self.parts])
         codes = np.searchsorted(classes, np.concatenate([part.y for part in self.parts]))
-        if scores.ndim == 1:
-            return fit_calibration(scores, 2 * codes - 1, "sigmoid", c)
-        signs = (np.where(codes == k, 1, -1) for k in range(classes.size))
-        return tuple(fit_calibration(scores[:, k], each, "sigmoid", c) for k, each in enumerate(signs))
+        return fit_calibrations(scores, codes if scores.ndim > 1 else 2 * codes - 1, "sigmoid", c)
 
 
 def in_splits(splits: Splits, training: TrainingRows, asked: SearchAsked, listen: Listener) -> Searched:

@@ -26,8 +26,7 @@ from pipeline.path.gamma import asked_kernel, said_of
 from pipeline.path.train import budget_for, kept, train_run
 from pipeline.path.tune import tune_run
 from pipeline.progress import progress
-from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.run import Run, StepView
+from pipeline.runs.classes import AnyRun, AnyStep, ClassesStep
 from pipeline.sizes import bytes_of
 from pipeline.spec import PathSpec
 
@@ -160,7 +159,7 @@ class SieveSVC(FittedSieve):
         self._settle(training, self.run_.steps[0])
         return self
 
-    def _trained(self, engine: Engine, training: TrainingRows, listen: Listener) -> Run | ClassesRun:
+    def _trained(self, engine: Engine, training: TrainingRows, listen: Listener) -> AnyRun:
         data, out = training.data, None if self.out is None else local(self.out)
         shape = asked_kernel(self.kernel, None if self.kernel == "linear" else self.gamma)
         spec = PathSpec(
@@ -178,7 +177,7 @@ class SieveSVC(FittedSieve):
         start = self._start(spec, training)
         return kept(out, data, lambda place: train_run(engine, data, spec, place, None, listen, start))
 
-    def _start(self, spec: PathSpec, training: TrainingRows) -> tuple[StepView | ClassesStep, ...]:
+    def _start(self, spec: PathSpec, training: TrainingRows) -> tuple[AnyStep, ...]:
         """Return the model of the last fit, if it is to be started from and can be."""
         if not (self.warm_start and hasattr(self, "run_")):
             return ()

@@ -31,7 +31,7 @@ from pipeline.files import local
 from pipeline.path.gamma import asked_kernel
 from pipeline.path.usual_score import usual_score
 from pipeline.progress import progress
-from pipeline.runs.classes import ClassesStep
+from pipeline.runs.classes import parts_of
 from pipeline.spec import PathSpec
 
 AUTO, PATH = "auto", "path"
@@ -185,7 +185,7 @@ class SieveSVCCV(FittedSieve):
             there = f"{self.run_.steps[0].c:.6g} to {self.run_.steps[-1].c:.6g} ({len(self.run_.steps)} values)"
             raise SpecError(f"no model on all rows is there for C = {C!r}, but {there}; give C in Cs, or Cs='path'")
         step = (exact or near)[-1]
-        return weights_of(step.parts if isinstance(step, ClassesStep) else (step,))
+        return weights_of(parts_of(step))
 
     def _select(self, engine: Engine, training: TrainingRows) -> str | None:
         """Return the score of ours that is meant, if it is one."""

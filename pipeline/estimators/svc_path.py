@@ -13,7 +13,7 @@ from pipeline.estimators.inputs import training_of
 from pipeline.estimators.svc import SieveSVC, memory_of
 from pipeline.path.train import kept, train_run
 from pipeline.progress import progress
-from pipeline.runs.classes import ClassesStep
+from pipeline.runs.classes import parts_of
 from pipeline.spec import PathSpec
 
 
@@ -84,7 +84,7 @@ def sieve_svc_path(  # noqa: PLR0913 - all but two are keywords
             class_weight=training.class_weight,
         )
         run = kept(None, data, lambda place: train_run(engine, data, spec, place, None, listen))
-    steps = [step.parts if isinstance(step, ClassesStep) else (step,) for step in run.steps]
+    steps = [parts_of(step) for step in run.steps]
     found = [weights_of(parts) for parts in steps]
     weights = [np.column_stack(both) if fit_intercept else both[0] for both in found]
     coefs = np.stack(weights, axis=-1)

@@ -59,12 +59,12 @@ class Calibration:
         kind, c = item["kind"], item.get("c")
         if set(item) != {"kind", "c", *_KEYS[kind]}:
             raise ValueError(f"a calibration of kind {kind} has the keys kind, c, {', '.join(_KEYS[kind])}")
-        if c is not None and not (_is_number(c) and c > 0):
+        if c is not None and not (is_number(c) and c > 0):
             raise ValueError(f"the C of a calibration cannot be {shown(c)}")
         first, second = (item[key] for key in _KEYS[kind])
         if kind == "isotonic":
             return cls(kind, _steps(first, second), c)
-        if not (_is_number(first) and _is_number(second) and first >= 0):
+        if not (is_number(first) and is_number(second) and first >= 0):
             raise ValueError(f"a sigmoid's slope and intercept cannot be {shown(first)} and {shown(second)}")
         return cls(kind, Sigmoid(float(first), float(second)), c)
 
@@ -83,6 +83,16 @@ def fit_calibration(
     return Calibration(kind, fit_sigmoid(scores[positive], scores[~positive]), c)
 
 
+def fit_calibrations(
+    scores: np.ndarray, labels: np.ndarray, kind: str, c: float | None
+) -> Calibration | tuple[Calibration, ...]:
+    """Fit probabilities of two classes, or of each of several: scores are a column each then, labels codes."""
+    if scores.ndim == 1:
+        return fit_calibration(scores, labels, kind, c)
+    columns = enumerate(scores.T)
+    return tuple(fit_calibration(column, np.where(labels == k, 1, -1), kind, c) for k, column in columns)
+
+
 def class_probabilities(calibrations: Sequence[Calibration], scores: np.ndarray) -> np.ndarray:
     """Return the probabilities of K classes, rows that sum to 1, for a block of rows with K scores each."""
     found = np.stack([each.probabilities(scores[:, k]) for k, each in enumerate(calibrations)], axis=1)
@@ -92,7 +102,7 @@ def class_probabilities(calibrations: Sequence[Calibration], scores: np.ndarray)
 
 def _steps(scores: Any, probabilities: Any) -> Steps:
     for what, numbers in (("scores", scores), ("probabilities", probabilities)):
-        if not isinstance(numbers, list) or not 1 <= len(numbers) <= MOST_POINTS or not all(map(_is_number, numbers)):
+        if not isinstance(numbers, list) or not 1 <= len(numbers) <= MOST_POINTS or not all(map(is_number, numbers)):
             raise ValueError(f"the {what} of a calibration are a list of 1 to {MOST_POINTS} numbers")
     at, p = np.array(scores, np.float64), np.array(probabilities, np.float64)
     rising = at.size == p.size and (at[1:] > at[:-1]).all() and (p[1:] >= p[:-1]).all()
@@ -101,7 +111,8 @@ def _steps(scores: Any, probabilities: Any) -> Steps:
     return Steps(at, p)
 
 
-def _is_number(x: Any) -> bool:
+def is_number(x: Any) -> bool:
+    """Tell a finite number among what JSON may have."""
     try:
         return isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
     except OverflowError:

@@ -194,7 +194,7 @@ def at_bound(alpha, c, costs, norms, free):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class Certificate:
-    """``primal`` >= P_C(w) and ``dual`` <= D_C(alpha) over ``n_rows`` rows.
+    """``primal`` >= P_C(w) and ``dual`` <= D_C(alpha) over all rows.
 
     ``unattainable`` is the part of the gap that float64 itself may be the cause of: rows on the margin to within the
     rounding of their products with w.
@@ -203,7 +203,6 @@ class Certificate:
     c: float
     primal: float
     dual: float
-    n_rows: int
     unattainable: float = 0.0
 
     @cached_property
@@ -239,7 +238,7 @@ def certify(
     dual = low - gap
     if dual_square is not None:
         dual = max(dual, sums.alpha * (1 - _FEASIBLE - sums.alpha_rounding) - dual_square / 2)
-    return Certificate(c, up(primal), down(dual), sums.rows, nearest(exact_c * sums.blurred))
+    return Certificate(c, up(primal), down(dual), nearest(exact_c * sums.blurred))
 
 
 def hinge_by_gap(c: float, sums: Sums, product: Fraction, error: float) -> Sums:

@@ -307,9 +307,9 @@ def _copy_row(source, i, indices, values, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def copy_rows(source, chosen, end, out):  # type: ignore[no-untyped-def]
-    """Copy the chosen rows (by number) into ``out`` from its entry ``end`` on; out's indptr is that of these rows."""
-    end = np.uint64(end)
+def copy_rows(source, chosen, out):  # type: ignore[no-untyped-def]
+    """Copy the chosen rows (by number) into ``out``, from its first entry on."""
+    end = np.uint64(0)
     for n in range(chosen.size):
         end = _copy_row(source, chosen[n], out[1], out[2], end)
         out[0][n + 1] = end

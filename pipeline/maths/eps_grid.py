@@ -38,7 +38,6 @@ class Reach:
     square: float
     alpha: float
     hinge: float
-    n_rows: int
     alpha_square: float | None = None
 
     @property
@@ -60,8 +59,8 @@ class Reach:
         """Return the certified answer at another C: w with the better of the duals (for C < c only the scaled one)."""
         rho = c / self.c
         primal = self.square / 2 + c * self.hinge
-        scaled = Certificate(c, primal, rho * self.alpha - rho * rho * self.dual_square / 2, self.n_rows)
-        as_it_is = Certificate(c, primal, self.dual, self.n_rows)
+        scaled = Certificate(c, primal, rho * self.alpha - rho * rho * self.dual_square / 2)
+        as_it_is = Certificate(c, primal, self.dual)
         if c >= self.c and as_it_is.dual > scaled.dual:
             return ModelAt(as_it_is, 1.0)
         return ModelAt(scaled, rho)

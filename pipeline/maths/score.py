@@ -20,7 +20,7 @@ from pipeline.maths.sigmoid import cross_fitted_loss
 LOG_LOSS, WEIGHTED = "log_loss", "weighted_accuracy"
 WHERE_SELECTED = (LOG_LOSS, WEIGHTED)  # the scores that are not made unless they are asked for
 
-Scores = Mapping[str, float | None]
+Scores = Mapping[str, float | None]  # by name (the log-loss only if it was selected); None: not defined
 
 
 def scores(

@@ -14,6 +14,7 @@ from datetime import date
 from typing import Any
 
 from pipeline.dataclass import dataclass
+from pipeline.maths.calibration import is_number
 from pipeline.nightly.days import moment
 from pipeline.nightly.gate import Verdict
 
@@ -154,15 +155,8 @@ def _is_text(x: Any) -> bool:
     return isinstance(x, str)
 
 
-def _is_number(x: Any) -> bool:
-    try:
-        return isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
-    except OverflowError:
-        return False
-
-
 def _is_whole(x: Any) -> bool:
-    return isinstance(x, int) and _is_number(x)
+    return isinstance(x, int) and is_number(x)
 
 
 def _are_texts(x: Any) -> bool:
@@ -170,23 +164,23 @@ def _are_texts(x: Any) -> bool:
 
 
 def _are_numbers(x: Any) -> bool:
-    return isinstance(x, dict) and all(map(_is_number, x.values()))
+    return isinstance(x, dict) and all(map(is_number, x.values()))
 
 
 def _are_scores(x: Any) -> bool:
-    return isinstance(x, dict) and all(value is None or _is_number(value) for value in x.values())
+    return isinstance(x, dict) and all(value is None or is_number(value) for value in x.values())
 
 
 def _is_gate(x: Any) -> bool:
     if not isinstance(x, dict) or not _is_text(x.get("gate")) or not isinstance(x.get("passed"), bool):
         return False
-    return all(x.get(name) is None or _is_number(x[name]) for name in ("value", "limit"))
+    return all(x.get(name) is None or is_number(x[name]) for name in ("value", "limit"))
 
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("reference", "settings", "fingerprint", "problem", "error", "ended"), _is_text),
     **dict.fromkeys(("rows", "features", "models"), _is_whole),
-    **dict.fromkeys(("c", "relative_gap", "settled", "reference_gap", "passes"), _is_number),
+    **dict.fromkeys(("c", "relative_gap", "settled", "reference_gap", "passes"), is_number),
     **dict.fromkeys(("scores", "yesterday"), _are_scores),
     "files": lambda x: isinstance(x, dict),
     "notes": _are_texts,

@@ -29,12 +29,12 @@ from pipeline.path.clock import Clock
 from pipeline.path.curve import coarse_grid
 from pipeline.path.path import versions
 from pipeline.path.search import first_c
-from pipeline.path.train import AnyStep, budget_for, train_run
+from pipeline.path.train import budget_for, train_run
 from pipeline.path.usual_score import usual_score
-from pipeline.runs.classes import ClassesHeader, ClassesRun, ClassesStep
+from pipeline.runs.classes import AnyRun, AnyStep, ClassesHeader, parts_of
 from pipeline.runs.directory import open_run, read_header, read_item
 from pipeline.runs.records import CLASSES_FORMAT, RunHeader
-from pipeline.runs.run import Run, RunOf
+from pipeline.runs.run import RunOf
 from pipeline.runs.writer import changed_versions
 from pipeline.spec import PATIENCE, PathSpec
 from pipeline.verify.classes import verify_any
@@ -90,7 +90,7 @@ class Tonight:
             passes=sum(step.passes for step in run.steps),
         )
 
-    def _yesterday(self, before: AnyStep, run: Run | ClassesRun, spec: PathSpec) -> Yesterday:
+    def _yesterday(self, before: AnyStep, run: AnyRun, spec: PathSpec) -> Yesterday:
         """Return what yesterday's model is worth tonight, which training may have found already."""
         with self.clock("screen"):
             found = found_by(self.engine, self.data, before, run)
@@ -115,7 +115,7 @@ class Tonight:
         except RunError:
             return budget_for(None)
 
-    def _trained(self, spec: PathSpec, folder: Path, starts: list[AnyStep]) -> Run | ClassesRun:
+    def _trained(self, spec: PathSpec, folder: Path, starts: list[AnyStep]) -> AnyRun:
         """Train, or go on; what a killed attempt made of other data, settings or versions is begun afresh."""
         if folder.exists() and not self._goes_on(folder, spec):
             shutil.rmtree(folder)
@@ -133,7 +133,7 @@ class Tonight:
         """Compare settings; those of two classes are stored as their signs have them."""
         return stored == (spec if self.data.classes else settled_for_two(self.data, spec))
 
-    def _check_scores(self, run: Run | ClassesRun, spec: PathSpec) -> None:
+    def _check_scores(self, run: AnyRun, spec: PathSpec) -> None:
         """Stop where the rows held out cannot tell a good model from a bad one."""
         last = run.steps[-1].scores or {}
         for name in (spec.select, *(gate.score for gate in self.job.gates)):
@@ -176,7 +176,7 @@ def reference_of(store: Store) -> tuple[str | None, list[str]]:
 def expect_usable(run: Path) -> None:
     """Read what a night needs of a run, or raise RunError."""
     best = open_run(run).best
-    for part in best.parts if isinstance(best, ClassesStep) else (best,):
+    for part in parts_of(best):
         part.model.w()
 
 

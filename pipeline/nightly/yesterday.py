@@ -15,14 +15,12 @@ import numpy as np
 from pipeline.data.dataset import Dataset
 from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
-from pipeline.maths.score import scores
+from pipeline.maths.score import Scores, scores
 from pipeline.maths.verdicts import KEEP
 from pipeline.path.class_judge import ClassJudge, SplitRows, split_rows
 from pipeline.path.class_weights import settled_for_two, weights_of_classes
-from pipeline.path.train import AnyStep
-from pipeline.runs.classes import ClassesRun, ClassesStep
-from pipeline.runs.records import Scores
-from pipeline.runs.run import Run, StepView
+from pipeline.runs.classes import AnyRun, AnyStep, ClassesStep, parts_of
+from pipeline.runs.run import StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import any_model_of
 from pipeline.spec import PathSpec
@@ -38,10 +36,10 @@ class Yesterday:
     scores: Mapping[str, float | None] | None
 
 
-def found_by(engine: Engine, data: Dataset, before: AnyStep, run: Run | ClassesRun) -> Yesterday | None:
+def found_by(engine: Engine, data: Dataset, before: AnyStep, run: AnyRun) -> Yesterday | None:
     """Return what tonight's run has found of yesterday's model; None if no step at its C started from it."""
     step: AnyStep | None = next((each for each in run.steps if each.c == before.c), None)
-    parts = () if step is None else step.parts if isinstance(step, ClassesStep) else (step,)
+    parts = () if step is None else parts_of(step)
     said = [part.reference for part in parts if part.reference is not None and part.c_ref == before.c]
     if not said or len(said) < len(parts):
         return None

@@ -23,7 +23,6 @@ class Gathered:
 
     x: SparseRows
     labels: np.ndarray
-    costs: np.ndarray
     norms: np.ndarray
     rows: np.ndarray
 
@@ -63,7 +62,7 @@ def gather_rows(
     index_type = np.int32 if nnz <= np.iinfo(np.int32).max else np.int64
     values = np.empty(nnz, np.float64 if wide else np.float32)
     out = np.zeros(n + 1, index_type), np.empty(nnz, index_type), values
-    about = np.empty(n, np.int8), np.empty(n), np.empty(n)
+    about = np.empty(n, np.int8), np.empty(n)
     places, entry = [], 0
     for each, size in zip(chosen, sizes, strict=True):
         places.append(_Place(each, entry, size[0]))
@@ -122,12 +121,12 @@ def _fill(
     out[0][1:][here] = ends
     for rows, some, places in alone if hot is None else hot.sources(shard, chosen):
         csr.place_rows((rows.indptr, rows.indices, rows.values), some, (ends - lengths)[places], out[1:])
-        for array, source in zip(about, (rows.labels, rows.costs, rows.norms), strict=True):
+        for array, source in zip(about, (rows.labels, rows.norms), strict=True):
             array[here][places] = source[some]
 
 
 def stream_rows(engine: Engine, data: Dataset, selected: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the selected rows in order, as indptr, indices, values, labels, costs, norms: copies of at most a few MB.
+    """Yield the selected rows in order, as indptr, indices, values and labels: copies of at most a few MB.
 
     Shards are cut by their mean row length; a piece of unusually long rows is larger.
     """
@@ -152,12 +151,7 @@ def _piece_rows(piece: tuple[Shard, int, int], selected: np.ndarray) -> tuple[np
     shard, first, stop = piece
     rows = shard.load()
     chosen = np.flatnonzero(selected[shard.first_row + first : shard.first_row + stop]) + first
-    return (
-        *picked((rows.indptr, rows.indices, rows.values), chosen),
-        rows.labels[chosen],
-        rows.costs[chosen],
-        rows.norms[chosen],
-    )
+    return *picked((rows.indptr, rows.indices, rows.values), chosen), rows.labels[chosen]
 
 
 def picked(parts: CsrParts, chosen: np.ndarray) -> CsrParts:
@@ -165,7 +159,7 @@ def picked(parts: CsrParts, chosen: np.ndarray) -> CsrParts:
     indptr, indices, values = parts
     nnz = int(np.diff(indptr)[chosen].sum(dtype=np.int64))
     out = np.zeros(chosen.size + 1, indptr.dtype), np.empty(nnz, indices.dtype), np.empty(nnz, values.dtype)
-    csr.copy_rows(parts, chosen, 0, out)
+    csr.copy_rows(parts, chosen, out)
     return out
 
 

@@ -101,7 +101,7 @@ class HotRows:
             rows = rows or shard.load()
             chosen = np.flatnonzero(marks == band)
             source, out = (rows.indptr, rows.indices, rows.values), (made.indptr, made.indices, made.values)
-            csr.copy_rows(source, chosen, 0, out)
+            csr.copy_rows(source, chosen, out)
             made.labels[:], made.costs[:], made.norms[:] = rows.labels[chosen], rows.costs[chosen], rows.norms[chosen]
 
     def arrived(self) -> None:

@@ -71,7 +71,7 @@ def some_products(
     vectors: Sequence[np.ndarray],
     chosen: np.ndarray,
     w_norm: float,
-    hot: HotRows | None = None,
+    hot: HotRows | None,
 ) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, ...], Near]]:
     """Yield the numbers of the chosen rows, their products and the slacks of those near the margin of w, by shard.
 

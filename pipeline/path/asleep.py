@@ -9,7 +9,7 @@ alpha_i = u_i, adds exactly nothing to the gap, wherever in its interval the mar
 
 so both values are known without it (``certificate.hinge_by_gap``). Only the others are read. The certificate does not
 rely on their choice: every row's part of the gap is that of the worst margin in its interval. Rules take the products
-of rows that were not read for what they are, inexact ones, each ball by its own centre (``CertifiedPoint.terms``).
+of rows that were not read for what they are, inexact ones, each ball by its own centre (``Seen.terms``).
 
 Which rows are read is settled by the point before and the new pair alone. So a run that goes on makes the points since
 the last pass over all rows again, and has the same bits.

@@ -33,7 +33,7 @@ from pipeline.runs.memory import Place
 from pipeline.runs.run import Run, StepView
 from pipeline.spec import PathSpec
 from pipeline.working.facts import collect
-from pipeline.working.held import ROW_BYTES, entry_bytes
+from pipeline.working.held import bytes_held
 
 SHARE_TO_HOLD = 0.25  # of all rows, by each of those that are trained at a time; a working set is seldom more
 AT_A_TIME = 6  # at most: enough to share passes; rows of more would wait for theirs in fresh memory, which takes time
@@ -84,7 +84,7 @@ def division(engine: Engine, problems: Sequence[Problem]) -> tuple[int, int]:
     carried = bool(problems[0].references)
     projected(engine, data, spec, carried=carried)
     agreeing = most > 1 and (spec.grid is None or spec.patience > 0)
-    rows = entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows
+    rows = bytes_held(data.n_rows, data.nnz, wide=True)
     for count in range(most if agreeing else min(most, AT_A_TIME), 1, -1):
         memory = BASE + (spec.memory - BASE) // count - 8 * BESIDE * data.n_features
         try:

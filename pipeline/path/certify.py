@@ -183,7 +183,7 @@ class Certifier:
         self.soon.before_some(doubt, out[0], look.since + share)
         rows.later(_estimate, doubt, out, known)
         about = c, rows, out[0], alpha, w_norm, doubt
-        found = rows.multiply_some(self.engine, self.data, vectors, doubt.awake, out, w_norm, _sums, *about)
+        found = rows.multiply(self.engine, self.data, vectors, out, w_norm, _sums, *about, chosen=doubt.awake)
         self.read += nonzeros
         own = look.base
         for one, product in zip(measured, out, strict=True):

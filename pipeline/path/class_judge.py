@@ -18,9 +18,8 @@ from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import DataError
 from pipeline.maths.class_scores import class_scores
-from pipeline.maths.score import WEIGHTED
+from pipeline.maths.score import WEIGHTED, Scores
 from pipeline.runs.held_out import classes_held_out_of
-from pipeline.runs.records import Scores
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.spec import PathSpec
 from pipeline.working.split import split_keys, split_of
@@ -82,7 +81,7 @@ class ClassJudge:
         data: Dataset,
         split: SplitRows,
         validation: Dataset | None,
-        weights: Sequence[float] | None = None,
+        weights: Sequence[float] | None,
     ) -> None:
         self.engine, self.data = engine, data if validation is None else validation
         self.weights = np.ones(len(data.classes)) if weights is None else np.array(weights)

@@ -24,14 +24,15 @@ from pipeline.data.dataset import Dataset
 from pipeline.data.reading.labels import UNKNOWN
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
-from pipeline.events import Listener, Note, silent
+from pipeline.events import Listener, silent
 from pipeline.maths.eps_grid import check_grid
-from pipeline.maths.score import best, mean_scores, standard_errors
+from pipeline.maths.score import Scores, best, mean_scores, standard_errors
 from pipeline.meter import MemoryMeter
 from pipeline.path.batch import Problem, run_together, smallest_c_min
 from pipeline.path.class_judge import ClassJudge, SplitRows, split_rows
 from pipeline.path.class_weights import weights_of_classes
 from pipeline.path.gamma import check_references
+from pipeline.path.judge import mention_undefined
 from pipeline.path.left_out import left_out_scores, record_of
 from pipeline.path.path import versions
 from pipeline.runs.classes import ClassesRun, ClassesStep, open_classes
@@ -40,12 +41,11 @@ from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import FOLDS
 from pipeline.runs.held_out import HOLDOUT, VALIDATION
 from pipeline.runs.memory import MemoryPlace, Place
-from pipeline.runs.records import Scores
 from pipeline.runs.run import Run, StepView
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.linear_model import trained_on
 from pipeline.scoring.models import classes_model_of
-from pipeline.scoring.seen import seen_by, watch_for
+from pipeline.scoring.seen import mention_rows_seen, watch_for
 from pipeline.spec import PathSpec
 
 
@@ -86,16 +86,15 @@ def train_classes(
         runs += run_together(engine, problems, listen)
         if validation is not None:
             watch = watch_for(runs[0], listen)
-            seen = seen_by(engine, about, model, validation, None if watch is None else watch.sketch)
-            if said := seen.said(spec):
-                listen(Note(f"{validation.path}: {said}"))
+            sketch = None if watch is None else watch.sketch
+            mention_rows_seen(engine, about, model, validation, sketch, spec, listen)
         for k, path in enumerate(paths):
             path.finish(runs[k * count : (k + 1) * count], validation if path is main else None, meter)
         if spec.cv:
             folds = [open_classes(out / FOLDS / str(k)) for k in range(spec.cv)]
             _cross_validated(engine, data, main.writer, folds)
     found = open_classes(out if isinstance(out, MemoryPlace) else out.resolve())
-    _mention_what_is_not_defined(found, listen)
+    mention_undefined(found.scores, found.header.best_step, spec.select, listen)
     return found
 
 
@@ -199,7 +198,7 @@ def _check(data: Dataset, spec: PathSpec, references: Sequence[ClassesStep]) -> 
 def _check_validation(data: Dataset, validation: Dataset, listen: Listener) -> ClassesModel:
     """Refuse validation data that the models could not score, before anything is trained; return such a model."""
     model = trained_on(data.against_rest(0), Path(data.path), 0.0, np.zeros(data.n_features))
-    both = ClassesModel(Path(data.path), 0, 0.0, (model,), data.classes)
+    both = ClassesModel.of((model,), data.classes, Path(data.path), 0, 0.0)
     both.places_on(validation, listen)
     if (both.codes_on(validation, listen) == UNKNOWN).all():
         raise SpecError(f"{validation.path}: has none of the classes of {data.path}; score on rows with these labels")
@@ -208,9 +207,3 @@ def _check_validation(data: Dataset, validation: Dataset, listen: Listener) -> C
 
 def _record(step: ClassesStep) -> ReferenceRecord:
     return ReferenceRecord(step.c, step.header.data.fingerprint, step.header.seal)
-
-
-def _mention_what_is_not_defined(run: ClassesRun, listen: Listener) -> None:
-    if any(run.scores) and run.header.best_step is None:
-        name = run.spec.select.replace("_", " ")
-        listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))

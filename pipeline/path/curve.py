@@ -10,12 +10,10 @@ from collections.abc import Sequence
 
 from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
-from pipeline.maths.score import best, gain, mean_scores, one_se, standard_errors
-from pipeline.runs.classes import ClassesRun
-from pipeline.runs.records import Scores
-from pipeline.runs.run import Run
+from pipeline.maths.score import Scores, best, gain, mean_scores, one_se, standard_errors
+from pipeline.runs.classes import AnyRun
 
-COARSE, FINE = 2, 8  # values of C a decade: scores change little in less than a factor of 10^(1/8) = 1.33
+COARSELY, FINELY = 2, 8  # values of C a decade: scores change little in less than a factor of 10^(1/8) = 1.33
 AROUND = (-2, -1, 1, 2)  # of the fine ones, about the best of the coarse ones
 MOST_DECADES = 9  # from the first C: an end for all
 
@@ -25,12 +23,12 @@ class Curve:
     """Mean scores and their standard errors by C, ascending, from the scores of each fold."""
 
     cs: tuple[float, ...]
-    means: list[Scores]
-    errors: list[Scores]
+    means: Sequence[Scores]
+    errors: Sequence[Scores]
     select: str
 
     @classmethod
-    def of(cls, runs: Sequence[Sequence[Run | ClassesRun]], select: str) -> Curve:
+    def of(cls, runs: Sequence[Sequence[AnyRun]], select: str) -> Curve:
         """Put the runs of all folds together; each fold has some, at different C."""
         found = [{step.c: step.scores or {} for run in fold for step in run.steps} for fold in runs]
         cs = sorted(found[0])
@@ -71,14 +69,14 @@ def lattice(k: int, a_decade: int) -> float:
 
 def coarse_grid(first: float, c_max: float | None) -> list[float]:
     """Return the C of the lattice from ``first`` to C_max, or for as many decades as make sense."""
-    k = math.ceil(COARSE * math.log10(first) - 1e-9)
-    last = k + COARSE * MOST_DECADES if c_max is None else math.floor(COARSE * math.log10(c_max) + 1e-9)
+    k = math.ceil(COARSELY * math.log10(first) - 1e-9)
+    last = k + COARSELY * MOST_DECADES if c_max is None else math.floor(COARSELY * math.log10(c_max) + 1e-9)
     if last < k:
         raise SpecError(f"C_max = {c_max:g} is below {first:.4g}, where scores begin to matter; raise --c-max")
-    return [lattice(number, COARSE) for number in range(k, last + 1)]
+    return [lattice(number, COARSELY) for number in range(k, last + 1)]
 
 
 def fine_grid(c: float, coarse: Sequence[float]) -> list[float]:
     """Return the C around one of the coarse ones, none below the first."""
-    k = round(COARSE * math.log10(c)) * (FINE // COARSE)
-    return [fine for fine in (lattice(k + more, FINE) for more in AROUND) if fine > coarse[0]]
+    k = round(COARSELY * math.log10(c)) * (FINELY // COARSELY)
+    return [fine for fine in (lattice(k + more, FINELY) for more in AROUND) if fine > coarse[0]]

@@ -25,13 +25,12 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import DataError, RunError
 from pipeline.events import Event, Listener, Note, StepProgress
 from pipeline.maths.eps_grid import check_grid
-from pipeline.maths.score import best, mean_scores
+from pipeline.maths.score import Scores, best, mean_scores
 from pipeline.path.batch import Problem, run_together
 from pipeline.path.left_out import left_out_scores, record_of
 from pipeline.path.path import begin_path, run_path, versions
 from pipeline.runs.directory import FOLDS
 from pipeline.runs.memory import Place
-from pipeline.runs.records import Scores
 from pipeline.runs.run import Run, StepView
 from pipeline.runs.writer import changed_versions, rewritten
 from pipeline.spec import PathSpec

@@ -25,7 +25,7 @@ from pipeline.errors import DataError, SpecError, shown
 from pipeline.jit import alike
 from pipeline.maths.rounding import UNIT, nearest
 from pipeline.maths.spread import sums_of_values
-from pipeline.runs.classes import ClassesStep
+from pipeline.runs.classes import AnyStep
 from pipeline.runs.run import StepView
 from pipeline.spec import PathSpec
 
@@ -44,7 +44,7 @@ class Gamma:
         """Return the number for these data; scale takes a pass."""
         if not self.unit:
             return self.number
-        features = data.n_features - (1 if data.bias else 0)
+        features = data.own_features
         if not features:
             raise DataError("has no feature for gamma to be divided by; give gamma as a number", path=data.path)
         size = Fraction(features) * (_variance(engine, data, features) if self.unit == SCALE else 1)
@@ -92,7 +92,7 @@ class AskedKernel:
         return spec if self.gamma is None else replace(spec, gamma=self.gamma.on(engine, data))
 
 
-def asked_kernel(kernel: str | None, gamma: object, references: Sequence[StepView | ClassesStep] = ()) -> AskedKernel:
+def asked_kernel(kernel: str | None, gamma: object, references: Sequence[AnyStep] = ()) -> AskedKernel:
     """Return the kernel that is meant: what is not said is as it was in the first reference, if there is any."""
     known = references[0].spec if references else PathSpec()
     if kernel is None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pipeline.data.dataset import Dataset
-from pipeline.maths.score import WEIGHTED, scores
+from pipeline.events import Listener, Note
+from pipeline.maths.score import WEIGHTED, Scores, scores
 from pipeline.path.space import Point, Space
 from pipeline.runs.contract import KeptModel
 from pipeline.runs.held_out import HOLDOUT, VALIDATION, held_out_of
-from pipeline.runs.records import Scores
+
+
+def mention_undefined(found: Sequence[Scores | None], chosen: int | None, select: str, listen: Listener) -> None:
+    """Say so if no step is the best for want of a score that is defined."""
+    if any(found) and chosen is None:
+        name = select.replace("_", " ")
+        listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))
 
 
 class Judge:

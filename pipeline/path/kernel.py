@@ -24,7 +24,7 @@ from pipeline.passes.kernel_sums import KernelPasses
 from pipeline.path.kernel_certify import KernelCertifier, KernelPair, KernelPoint, Signed
 from pipeline.path.lazy import LazyCertifier
 from pipeline.path.reference import carry_over, follow_costs
-from pipeline.path.space import Earlier, Timer, follows
+from pipeline.path.space import Earlier, follows
 from pipeline.runs.contract import KeptModel, StepWriter
 from pipeline.runs.records import StepRecord
 from pipeline.runs.run import StepView
@@ -34,6 +34,7 @@ from pipeline.solve.gram.problem import GramProblem, GramSolution
 from pipeline.spec import PathSpec
 from pipeline.working.gram import GramRows
 from pipeline.working.lead import Lead
+from pipeline.working.solver import Timer
 from pipeline.working.state import RowState
 
 # Plain choices: a worse one costs kernel values, never the answer.
@@ -258,10 +259,6 @@ class KernelSpace:
     def reading(self) -> tuple[int, int]:
         """Return the passes so far, and the nonzeros read besides."""
         return self.passes.passes, self.gram.held.read
-
-    def read_since(self, begun: tuple[int, int]) -> float:
-        """Return how many times the data were read since then."""
-        return self.passes.passes - begun[0] + (self.gram.held.read - begun[1]) / max(1, self.data.nnz)
 
     def release(self) -> None:
         """Let go of the rows and of the columns that are held."""

@@ -18,7 +18,7 @@ from pipeline.maths.slack import Near
 from pipeline.passes.products import products
 from pipeline.path.certify import Certifier, LinearPoint
 from pipeline.path.reference import carried_pair
-from pipeline.path.space import Earlier, Timer, follows
+from pipeline.path.space import Earlier, follows
 from pipeline.runs.contract import KeptModel, StepWriter
 from pipeline.runs.records import StepRecord
 from pipeline.runs.run import StepView
@@ -30,7 +30,7 @@ from pipeline.working.lead import Lead
 from pipeline.working.remote import RemoteHost
 from pipeline.working.rows import WorkingRows
 from pipeline.working.solve import Method
-from pipeline.working.solver import LinearPair, RowSolver
+from pipeline.working.solver import LinearPair, RowSolver, Timer
 from pipeline.working.state import ByRow, RowState
 
 WORTH_LIFTING = 0.05  # of the gap: below that, lifting w cannot help
@@ -178,11 +178,6 @@ class LinearSpace:
     def reading(self) -> tuple[int, int]:
         """Return the passes so far, and the nonzeros read besides."""
         return self.certifier.passes, self.working.host.read + self.certifier.read
-
-    def read_since(self, begun: tuple[int, int]) -> float:
-        """Return how many times the data were read since then."""
-        passes, read = self.reading()
-        return passes - begun[0] + (read - begun[1]) / max(1, self.data.nnz)
 
     def release(self) -> None:
         """Let go of the rows that are held."""

@@ -28,11 +28,11 @@ from pipeline.events import Listener, Note, StepProgress, silent
 from pipeline.installed import version
 from pipeline.maths.eps_grid import check_grid, has_ended, next_c, usual_steps_left
 from pipeline.maths.row_sketch import RowSketch, SketchMaker
-from pipeline.maths.score import best
+from pipeline.maths.score import Scores, best
 from pipeline.meter import MemoryMeter
 from pipeline.path.agreement import Agreement
 from pipeline.path.c_range import Range
-from pipeline.path.judge import Judge
+from pipeline.path.judge import Judge, mention_undefined
 from pipeline.path.soon import hot_rows
 from pipeline.path.space import Point, Space
 from pipeline.path.spaces import make_space, projected
@@ -42,11 +42,11 @@ from pipeline.runs.contract import StepWriter
 from pipeline.runs.data_record import DataRecord, ReferenceRecord
 from pipeline.runs.directory import open_path
 from pipeline.runs.memory import MemoryPlace, Place
-from pipeline.runs.records import RunHeader, Scores, StepRecord
+from pipeline.runs.records import RunHeader, StepRecord
 from pipeline.runs.run import Run, StepView
 from pipeline.runs.writer import writing
 from pipeline.scoring.linear_model import trained_on
-from pipeline.scoring.seen import seen_by
+from pipeline.scoring.seen import mention_rows_seen
 from pipeline.spec import PathSpec
 from pipeline.working.facts import collect
 from pipeline.working.state import RowState
@@ -196,7 +196,7 @@ class PathRun:
     def run(self, meter: MemoryMeter | None, inner: bool = False) -> None:
         """Go along the path and finish run.json; without a meter nobody asks for the memory that it took."""
         found, chosen, held_out = self._whatever_is_lost(lambda again: self._gone_through(inner, again))
-        self._mention_what_is_not_defined(found)
+        mention_undefined(found, chosen, self.spec.select, self.listen)
         earlier = self.writer.header.seconds or 0.0
         self.writer.finish(
             best_step=chosen,
@@ -211,19 +211,16 @@ class PathRun:
         """Go along the path to its end; return all scores, the best step, and what is said of its scores."""
         trained = self._collect(inner)
         try:
-            if not again:
-                self._mention_rows_seen(trained)
+            if not again and self.validation is not None:
+                model = trained_on(self.data, self.writer.folder, 0.0, np.zeros(self.data.n_features))
+                about = self.writer.header.data
+                mention_rows_seen(self.engine, about, model, self.validation, trained, self.spec, self.listen)
             self._walk()
             found = [step.scores for step in self.writer.steps]
             chosen = best(found, self.spec.select)
             return found, chosen, None if inner or chosen is None else self.judge.held_out_of(self.writer.model(chosen))
         finally:
             self.space.release()
-
-    def _mention_what_is_not_defined(self, found: list[Scores | None]) -> None:
-        name = self.spec.select.replace("_", " ")
-        if any(found) and best(found, self.spec.select) is None:
-            self.listen(Note(f"{name} is not defined on the rows that were scored (a class is missing): no best step"))
 
     def _set_up(self, state: RowState, trained: RowSketch | None) -> None:
         spec, data = self.spec, self.data
@@ -251,15 +248,6 @@ class PathRun:
         if spec.grid_in_c_min and math.isinf(self.c_min):
             raise SpecError("the rows sum to zero, so that there is no C_min (w = 0 at every C); give the grid in C")
         allowed.check(self._grid() or [min(self.c_min, spec.c_max), spec.c_max])
-
-    def _mention_rows_seen(self, trained: RowSketch | None) -> None:
-        """Say so if validation rows are trained on."""
-        other = self.validation
-        if other is None:
-            return
-        model = trained_on(self.data, self.writer.folder, 0.0, np.zeros(self.data.n_features))
-        if said := seen_by(self.engine, self.writer.header.data, model, other, trained).said(self.spec):
-            self.listen(Note(f"{other.path}: {said}"))
 
     def _walk(self) -> None:
         last = self.starts.resumed(self.listen) if self.writer.steps else None

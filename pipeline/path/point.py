@@ -76,7 +76,7 @@ class CertifiedPoint:
         sizes = (span.size(ref.w), span.size(ref.w_alpha) + self.drift / span.unit)
         square, alpha_square = (size * size * SAFE for size in sizes)
         loss, alpha = ref.energies
-        return Reach(self.c, square, alpha / SAFE, loss / self.c * SAFE, ref.sums.rows, alpha_square)
+        return Reach(self.c, square, alpha / SAFE, loss / self.c * SAFE, alpha_square)
 
     def proof(self, c: float, rule: str) -> PointProof:
         """Return what ``rule`` proves about the rows at C = ``c``."""

@@ -20,10 +20,10 @@ from pipeline.path.batch import Problem, run_together, smallest_c_min
 from pipeline.path.classes import train_classes
 from pipeline.path.curve import Curve, coarse_grid, fine_grid
 from pipeline.path.path import run_path
-from pipeline.runs.classes import ClassesRun
+from pipeline.runs.classes import AnyRun
 from pipeline.runs.directory import stored_spec
 from pipeline.runs.memory import Place
-from pipeline.runs.run import Run
+from pipeline.runs.searched import COARSE, FINE
 from pipeline.spec import PathSpec
 
 FIRST = 10.0  # times C_min, where all rows but a few are at their bound
@@ -45,25 +45,25 @@ class Search:
     ) -> None:
         self.engine, self.data, self.spec, self.folder, self.listen = engine, data, spec, folder, listen
         self.last = last  # told of how many C the last stage has
-        self.folds: list[list[Run | ClassesRun]] = [[] for _ in range(spec.cv or 1)]
+        self.folds: list[list[AnyRun]] = [[] for _ in range(spec.cv or 1)]
 
-    def found(self, c_max: float | None) -> tuple[Curve, list[list[Run | ClassesRun]]]:
+    def found(self, c_max: float | None) -> tuple[Curve, list[list[AnyRun]]]:
         """Search, or go on with it; return the curve, and the runs of each fold."""
         if self.spec.grid is not None:
             asked = self._asked(self.spec.grid)
             self.last(len(asked))
-            self._train("coarse", asked)
+            self._train(COARSE, asked)
             return self._curve(), self.folds
         coarse = coarse_grid(self._first(), c_max)
         if self.data.classes:
             self._some_at_a_time(coarse)
         else:
-            self._train("coarse", coarse, self.spec.patience)
+            self._train(COARSE, coarse, self.spec.patience)
         curve = self._curve()
         fine = fine_grid(curve.c_best, coarse)
         if fine:
             self.last(len(fine))
-            self._train("fine", fine)
+            self._train(FINE, fine)
             curve = self._curve()
         return curve, self.folds
 
@@ -90,13 +90,13 @@ class Search:
 
     def _begun(self) -> list[float]:
         """Return the C of a search that has begun."""
-        stored = stored_spec(self.folder / "coarse" / "0")
+        stored = stored_spec(self.folder / COARSE / "0")
         return [] if stored is None else list(stored.grid or ())
 
     def _some_at_a_time(self, grid: list[float]) -> None:
         """Train several classes at some C after the other: how they score together is known after their training."""
         for first in range(0, len(grid), AT_A_TIME):
-            self._train("coarse" if not first else f"coarse-{first // AT_A_TIME}", grid[first : first + AT_A_TIME])
+            self._train(COARSE if not first else f"{COARSE}-{first // AT_A_TIME}", grid[first : first + AT_A_TIME])
             scores = [[step.scores for run in fold for step in run.steps] for fold in self.folds]
             if has_peaked(list(zip(*scores, strict=True)), self.spec):
                 return
@@ -107,7 +107,7 @@ class Search:
         count, places = self.spec.cv, [self.folder / stage / str(k) for k in range(len(self.folds))]
         specs = [replace(same, fold=(k, count)) if count else same for k in range(len(self.folds))]
         starts = [near([step for run in fold for step in run.steps], grid) for fold in self.folds]
-        found: Sequence[Run | ClassesRun]
+        found: Sequence[AnyRun]
         if self.data.classes:
             each = zip(specs, places, starts, strict=True)
             found = [train_any(self.engine, self.data, spec, place, self.listen, steps) for spec, place, steps in each]
@@ -136,10 +136,10 @@ def first_c(engine: Engine, data: Dataset, spec: PathSpec) -> float:
 
 def train_any(
     engine: Engine, data: Dataset, spec: PathSpec, out: Place, listen: Listener, near: Sequence[Any]
-) -> Run | ClassesRun:
+) -> AnyRun:
     """Train two classes, or several, from models that are near."""
     train: Any = train_classes if data.classes else run_path
-    found: Run | ClassesRun = train(engine, data, spec, out, None, listen, near)
+    found: AnyRun = train(engine, data, spec, out, None, listen, near)
     return found
 
 

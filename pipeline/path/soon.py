@@ -33,7 +33,7 @@ from pipeline.engine.engine import Engine
 from pipeline.engine.together import Partner
 from pipeline.passes.hot import FEW, MOST_BANDS, VARIABLE, HotRows
 from pipeline.path.asleep import MOST_SINCE, Doubt
-from pipeline.working.held import ROW_BYTES, entry_bytes
+from pipeline.working.held import bytes_held
 from pipeline.working.state import ByRow, RowState
 
 # Widths of the last certificate: where the bands of a full read end. Replayed on census_income_kdd: what reads some
@@ -104,8 +104,8 @@ def hot_rows(
     asked, here = os.environ.get(VARIABLE), engine.backend.in_process and not isinstance(engine, Partner)
     if asked == "0" or not (here and data.kind == "shards" and isinstance(budget, Projection) and budget.reads_less):
         return None
-    rows = entry_bytes(state.wide) * data.nnz + ROW_BYTES * data.n_rows
-    beyond = data.bytes > machine_memory() - budget.used(data.n_rows, rows)
+    used = budget.used(data.n_rows, bytes_held(data.n_rows, data.nnz, state.wide))
+    beyond = data.bytes > machine_memory() - used
     try:
         if asked != "1" and not beyond and not _brought_again(data):
             return None

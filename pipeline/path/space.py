@@ -1,15 +1,14 @@
 """The seam between a path and its geometry: what a step needs to know of the space that w lives in.
 
-A path goes from pair to pair. A pair is a w with a feasible alpha; certified at C by one look at all rows it is a
-point, which owns what it proves: the certificate, every row's margin, and bounds of the margins at any other C. Who
-knows what w is (a vector, or coefficients of the rows in a kernel's space) makes pairs and points; the step, the
-choice of rows and the run are the same for all. ``LinearSpace`` is one such space.
+A path goes from pair to pair. A pair is a w with a feasible ``alpha``, and says which ``solver`` found them; certified
+at C by one look at all rows it is a point, which owns what it proves: the certificate, every row's margin, and bounds
+of the margins at any other C. Who knows what w is (a vector, or coefficients of the rows in a kernel's space) makes
+pairs and points; the step, the choice of rows and the run are the same for all. ``LinearSpace`` is one such space.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,18 +22,8 @@ from pipeline.runs.records import StepRecord
 from pipeline.runs.run import StepView
 from pipeline.spec import PathSpec
 from pipeline.working.lead import Lead
+from pipeline.working.solver import Timer
 from pipeline.working.state import ByRow, RowState
-
-Timer = Callable[[str], AbstractContextManager[None]]
-
-
-class Pair(Protocol):
-    """w and a feasible alpha; ``solver`` is who found them."""
-
-    @property
-    def alpha(self) -> ByRow: ...  # noqa: D102
-    @property
-    def solver(self) -> str: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -96,8 +85,9 @@ def follows(steps: Sequence[StepRecord], k: int) -> bool:
 
 
 class Space(Protocol):
-    """Makes pairs and points over the rows of one data set; ``state`` is what is known of every row."""
+    """Makes pairs and points over the rows of ``data``; ``state`` is what is known of every row."""
 
+    data: Dataset
     state: RowState
 
     def c_min(self) -> float:
@@ -172,10 +162,6 @@ class Space(Protocol):
 
     def reading(self) -> tuple[int, int]:
         """Return the passes so far, and the nonzeros read besides."""
-        ...
-
-    def read_since(self, begun: tuple[int, int]) -> float:
-        """Return how many times the data were read since then."""
         ...
 
     def release(self) -> None:

@@ -9,7 +9,7 @@ from pipeline.errors import SpecError
 from pipeline.path.linear import LinearSpace
 from pipeline.path.space import Space
 from pipeline.spec import PathSpec
-from pipeline.working.held import ROW_BYTES, entry_bytes
+from pipeline.working.held import bytes_held
 from pipeline.working.state import RowState
 
 
@@ -33,7 +33,7 @@ def projected(engine: Engine, data: Dataset, spec: PathSpec, part: int | None = 
     else:
         projection = project(data.n_rows, data.n_features, memory, reads_less=spec.reads_less, carried=carried)
     if engine.pinned is not None:
-        engine.pinned.reserve(projection.on_worker(entry_bytes(wide=True) * data.nnz + ROW_BYTES * data.n_rows))
+        engine.pinned.reserve(projection.on_worker(bytes_held(data.n_rows, data.nnz, wide=True)))
     return projection
 
 

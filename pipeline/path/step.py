@@ -228,6 +228,7 @@ class Stepper:
         ``sides``: how many rows are free and at their bound; ``begun``: what had been read before.
         """
         rows, found, (free, upper) = self.state, point.certificate, sides
+        passes, read = self.space.reading()
         return StepRecord(
             c=point.c,
             c_ref=ref.c,
@@ -240,7 +241,7 @@ class Stepper:
             rules=rules,
             working_set=working_set,
             rounds=rounds,
-            passes=self.space.read_since(begun),
+            passes=passes - begun[0] + (read - begun[1]) / max(1, self.space.data.nnz),
             read=point.read,
             primal=found.primal,
             dual=found.dual,

@@ -25,13 +25,12 @@ from pipeline.path.folds import cross_validate
 from pipeline.path.gamma import check_references
 from pipeline.path.path import run_path
 from pipeline.progress import progress
-from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.classes import AnyRun, AnyStep
 from pipeline.runs.directory import open_run, stored_spec
 from pipeline.runs.memory import MemoryPlace, Place
-from pipeline.runs.run import Run, RunOf, StepView
+from pipeline.runs.run import RunOf, StepView
 from pipeline.spec import PathSpec
 
-AnyStep = StepView | ClassesStep
 AnyReference = AnyStep | RunOf[Any] | str | Path | Sequence[AnyStep]
 
 
@@ -51,7 +50,7 @@ def judge_of(validation: Any, source: Dataset, engine: Engine) -> Dataset:
     return found
 
 
-def kept(out: Path | None, data: Dataset, train: Callable[[Place], Run | ClassesRun]) -> Run | ClassesRun:
+def kept(out: Path | None, data: Dataset, train: Callable[[Place], AnyRun]) -> AnyRun:
     """Train into ``out``; without one, arrays in memory, files into a folder that lives as long as any step."""
     if out is not None:
         run = train(out)
@@ -88,24 +87,10 @@ def train_run(
     validation: Dataset | None = None,
     listen: Listener = silent,
     references: Sequence[AnyStep] = (),
-) -> Run | ClassesRun:
+) -> AnyRun:
     """Train the path, of each class where there are several, and its folds if cross-validation was asked for."""
     if data.classes:
         return train_classes(engine, data, spec, out, validation, listen, references)  # type: ignore[arg-type]
-    return train_two(engine, data, spec, out, validation, listen, references)
-
-
-def train_two(
-    engine: Engine,
-    data: Dataset,
-    spec: PathSpec,
-    out: Place,
-    validation: Dataset | None = None,
-    listen: Listener = silent,
-    references: Sequence[AnyStep] = (),
-) -> Run:
-    """Train the path of two classes, and its folds if cross-validation was asked for."""
-    data.expect_two_classes("this")
     starts = [step for step in references if isinstance(step, StepView)]
     if len(starts) < len(references):
         raise SpecError("the reference is a model of several classes, and the data have two; give a run of those")
@@ -130,7 +115,7 @@ def references_of(reference: AnyReference | None) -> tuple[AnyStep, ...]:
     found = () if reference is None else reference
     steps = tuple(found) if isinstance(found, Sequence) else (found,)
     for step in steps:
-        if not isinstance(step, StepView | ClassesStep):
+        if not isinstance(step, AnyStep):
             raise SpecError(f"reference is a step, a run, its path, or a list of steps, not {shown(step)}")
     return steps
 

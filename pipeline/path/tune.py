@@ -18,22 +18,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from pipeline.data.dataset import Dataset
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Event, Listener, StepProgress, silent
-from pipeline.maths.calibration import Calibration, fit_calibration
+from pipeline.maths.calibration import fit_calibrations
 from pipeline.path.class_weights import settled_for_two
 from pipeline.path.curve import AROUND, Curve
 from pipeline.path.folds import check_folds
-from pipeline.path.left_out import LeftOutScores, left_out_scores, record_of
+from pipeline.path.left_out import left_out_scores, record_of
 from pipeline.path.search import Search, train_any
-from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.classes import AnyRun
 from pipeline.runs.directory import SEARCH
 from pipeline.runs.memory import Place
-from pipeline.runs.run import Run, StepView
+from pipeline.runs.searched import GAMMA
 from pipeline.runs.writer import rewritten
 from pipeline.spec import PathSpec
 
@@ -50,7 +48,7 @@ def tune_run(
     choose: str = "best",
     calibration: str | None = "sigmoid",
     c_max: float | None = None,
-) -> Run | ClassesRun:
+) -> AnyRun:
     """Find C by the folds or the hold-out that all ``specs`` have, and train at it on all rows.
 
     Of several specs, which differ in gamma, the one with the best score counts. With a grid all of its C are tried, and
@@ -68,7 +66,7 @@ def tuned(
     choose: str,
     calibration: str | None,
     c_max: float | None,
-) -> tuple[Run | ClassesRun, list[list[Run | ClassesRun]]]:
+) -> tuple[AnyRun, list[list[AnyRun]]]:
     """Do what ``tune_run`` does; return the run, and the runs of each fold."""
     if not data.classes:
         specs = [settled_for_two(data, each) for each in specs]
@@ -82,7 +80,7 @@ def tuned(
     if first.cv and not data.classes:
         check_folds(engine, data, first)
     told = _Told(listen, first, len(data.classes) or 1, len(specs))
-    folders = [out / SEARCH / f"gamma-{k}" for k in range(len(specs))] if len(specs) > 1 else [out / SEARCH]
+    folders = [out / SEARCH / f"{GAMMA}{k}" for k in range(len(specs))] if len(specs) > 1 else [out / SEARCH]
     found = [
         Search(engine, data, spec, folder, told.search, told.last_stage).found(c_max)
         for spec, folder in zip(specs, folders, strict=True)
@@ -95,43 +93,23 @@ def tuned(
     if run.header.cv_c is not None and (calibration is None or run.header.calibration is not None):
         return run, folds
     if calibration is None and run.in_memory:
-        return _told(run, curve, None, None), folds
+        return _recorded(run, curve, None, None), folds
     left_out = left_out_scores(engine, data, models)
-    return _told(run, curve, _fitted(data, left_out, chosen, calibration), record_of(data, models, left_out)), folds
+    fitted = None if calibration is None else fit_calibrations(*left_out, calibration, chosen)
+    return _recorded(run, curve, fitted, record_of(data, models, left_out)), folds
 
 
-def _told(run: Run | ClassesRun, curve: Curve, calibration: Any, held_out: Any) -> Run | ClassesRun:
+def _recorded(run: AnyRun, curve: Curve, calibration: Any, held_out: Any) -> AnyRun:
     """Write what was found into run.json."""
-    told = calibration_json(calibration)
-    found = {"cv_c": list(curve.cs), "cv_scores": curve.means, "cv_se": curve.errors, "calibration": told}
-    found |= {"c_best": curve.c_best, "c_1se": curve.c_1se, "held_out": held_out}
-    return rewritten(run, **found)
+    found = {"cv_c": list(curve.cs), "cv_scores": curve.means, "cv_se": curve.errors}
+    found |= {"calibration": calibration_json(calibration), "held_out": held_out}
+    return rewritten(run, **found, c_best=curve.c_best, c_1se=curve.c_1se)
 
 
 def calibration_json(calibration: Any) -> Any:
     """Return what run.json says of a calibration, or of those of several classes."""
     several = isinstance(calibration, tuple)
     return [each.to_json() for each in calibration] if several else calibration and calibration.to_json()
-
-
-def calibrated(
-    engine: Engine, data: Dataset, models: Sequence[StepView | ClassesStep], kind: str | None
-) -> Calibration | tuple[Calibration, ...] | None:
-    """Fit probabilities, of every class, to the scores that each fold's model gives the rows it was not trained on."""
-    return None if kind is None else _fitted(data, left_out_scores(engine, data, models), models[0].c, kind)
-
-
-def _fitted(
-    data: Dataset, left_out: LeftOutScores, c: float, kind: str | None
-) -> Calibration | tuple[Calibration, ...] | None:
-    """Fit probabilities, of every class, to scores of rows left out of training."""
-    if kind is None:
-        return None
-    scores, labels = left_out
-    if not data.classes:
-        return fit_calibration(scores, labels, kind, c)
-    signs = (np.where(labels == k, 1, -1) for k in range(len(data.classes)))
-    return tuple(fit_calibration(scores[:, k], each, kind, c) for k, each in enumerate(signs))
 
 
 class _Told:

@@ -17,6 +17,7 @@ from pipeline.engine.engine import Engine
 from pipeline.maths.score import WEIGHTED
 from pipeline.runs.directory import SEARCH, stored_spec
 from pipeline.runs.memory import Place
+from pipeline.runs.searched import COARSE, GAMMA
 from pipeline.spec import PathSpec
 
 
@@ -29,7 +30,7 @@ def with_score(
     """
     if asked is not None or not scored:
         return replace(spec, select=asked or PathSpec.select)
-    for begun in () if out is None else (out, out / SEARCH / "coarse" / "0", out / SEARCH / "gamma-0" / "coarse" / "0"):
+    for begun in () if out is None else (out, out / SEARCH / COARSE / "0", out / SEARCH / f"{GAMMA}0" / COARSE / "0"):
         stored = stored_spec(begun)
         if stored is not None:
             return replace(spec, select=stored.select)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.path.curve import COARSE, MOST_DECADES
+from pipeline.path.curve import COARSELY, MOST_DECADES
 from pipeline.progress import human_bytes
 from pipeline.report.parts import Command
 from pipeline.runs.directory import read_item
@@ -19,7 +19,7 @@ OF_BOTH = ("tol", "rule", "solver", "holdout", "kernel", "seed")  # settings tha
 OF_PATH = ("c_max", "epsilon", "cv", "select", "patience", "gamma")
 METRICS = {"balanced_accuracy": "balanced", "weighted_accuracy": "weighted"}
 USUAL_FOLDS = 5  # tune's own, which a command need not name
-WHOLE_LATTICE = COARSE * MOST_DECADES + 1  # values of C, where no --c-max was given
+WHOLE_LATTICE = COARSELY * MOST_DECADES + 1  # values of C, where no --c-max was given
 
 
 def commands(run: RunOf[Any]) -> list[Command]:

@@ -13,12 +13,11 @@ from pipeline.errors import SieveError
 from pipeline.report.over_c import over_c
 from pipeline.report.parts import Figure, PageSection, PageTable, number
 from pipeline.report.weights import moved_weights
-from pipeline.runs.classes import ClassesRun
+from pipeline.runs.classes import AnyRun
 from pipeline.runs.run import Run
 from pipeline.runs.score_curve import score_curve, score_name
 from pipeline.spec import PathSpec
 
-AnyRun = Run | ClassesRun
 SIDES = ("this run", "the other")
 
 

@@ -17,7 +17,7 @@ RULE_NAMES = {"it": "IT", "bt1": "BT1", "bt2": "BT2", "gap": "gap ball", "none":
 WORST = 5  # gaps in the table
 
 
-def validation_figure(curve: ScoreCurve, name: str | None = None) -> Figure:
+def validation_figure(curve: ScoreCurve, name: str | None) -> Figure:
     """Show the score over C, with folds, standard errors, and the C that are chosen by it."""
     name = name or curve.select
     mean, errors, marks = curve.mean(name), curve.error(name), curve.marks if name == curve.select else {}
@@ -119,7 +119,7 @@ def weights_figure(found: TopWeights, title: str = "Largest weights") -> Figure:
     return Figure(title, said, partial(charts.weight_bars, names=names, values=values), table, height=height)
 
 
-def paths_figure(found: WeightPaths, chosen: float | None, whose: str = "", of: str = "") -> Figure:
+def paths_figure(found: WeightPaths, chosen: float | None, whose: str, of: str) -> Figure:
     """Show how the largest weights change over C; ``whose`` is a class, ``of`` says in which models."""
     rows = [(number(float(c)), *(f"{x:.4g}" for x in found.values[:, k])) for k, c in enumerate(found.cs)]
     title = f"{whose}: paths of the largest weights" if whose else "Paths of the largest weights"

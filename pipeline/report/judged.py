@@ -22,7 +22,7 @@ HEADING = "The chosen model on rows it was not trained on"
 
 
 def judged_section(
-    found: HeldOut, sides: tuple[str, str], calibration: Calibration | None, rows_of: str | None = None
+    found: HeldOut, sides: tuple[str, str], calibration: Calibration | None, rows_of: str | None
 ) -> PageSection:
     """Return the section of a run of two classes; ``sides`` are the names of the negative and the positive one."""
     histogram = found.histogram

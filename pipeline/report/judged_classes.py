@@ -23,7 +23,7 @@ def classes_section(
     found: ClassesHeldOut,
     names: Sequence[str],
     calibrations: Sequence[Calibration] | None,
-    rows_of: str | None = None,
+    rows_of: str | None,
 ) -> PageSection:
     """Return the section of a run of several classes; ``calibrations`` are theirs, if it has some."""
     matrix = np.array(found.confusion)

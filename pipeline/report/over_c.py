@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.dataclass import dataclass
-from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.classes import AnyRun, AnyStep, parts_of
 from pipeline.runs.directory import open_run
-from pipeline.runs.run import Run, StepView
+from pipeline.runs.run import StepView
 from pipeline.runs.searched import folds_of
 
 Parts = tuple[StepView, ...]  # the steps at one C
@@ -48,7 +48,7 @@ class OverC:
         return np.maximum(self.rows - self.free, 1)
 
 
-def over_c(run: Run | ClassesRun) -> OverC:
+def over_c(run: AnyRun) -> OverC:
     """Collect the numbers of the finished steps."""
     return _together([parts_of(step) for step in run.steps], run.spec.rule)
 
@@ -62,14 +62,9 @@ def over_search(search: Path) -> OverC | None:
     return _together(every, every[0][0].rule) if every else None
 
 
-def steps_of(places: Sequence[Path]) -> list[StepView | ClassesStep]:
+def steps_of(places: Sequence[Path]) -> list[AnyStep]:
     """Return the steps of some run directories, such as those of a fold, by ascending C."""
     return sorted((step for place in places for step in open_run(place).steps), key=lambda step: step.c)
-
-
-def parts_of(step: StepView | ClassesStep) -> Parts:
-    """Return the step of every class, or the one there is."""
-    return step.parts if isinstance(step, ClassesStep) else (step,)
 
 
 def _together(steps: list[Parts], rule: str) -> OverC:

@@ -18,11 +18,11 @@ from pipeline.report.over_c import OverC, over_c, over_search
 from pipeline.report.page import html
 from pipeline.report.parts import Page
 from pipeline.report.rows import judged_on
-from pipeline.report.run_page import AnyRun, run_page
+from pipeline.report.run_page import run_page
 from pipeline.report.search_page import AGAIN, search_page
 from pipeline.report.store_page import store_page
 from pipeline.report.weights import weight_paths
-from pipeline.runs.classes import ClassesRun
+from pipeline.runs.classes import AnyRun, ClassesRun
 from pipeline.runs.directory import HEADER, followed, open_run
 from pipeline.runs.score_curve import scored_curve
 from pipeline.runs.searched import search_of, searches

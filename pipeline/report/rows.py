@@ -15,15 +15,14 @@ from pipeline.data.reading.labels import UNKNOWN
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
 from pipeline.path.left_out import left_out_scores, record_of
-from pipeline.runs.classes import ClassesRun
+from pipeline.runs.classes import AnyRun, ClassesRun
 from pipeline.runs.directory import FOLDS, open_run
 from pipeline.runs.held_out import VALIDATION, ClassesHeldOut, HeldOut, classes_held_out_of, held_out_of
-from pipeline.runs.run import Run
 from pipeline.scoring.models import any_model_of
 
 
 def judged_on(
-    run: Run | ClassesRun, data: Dataset, engine: Engine | None = None
+    run: AnyRun, data: Dataset, engine: Engine | None = None
 ) -> tuple[HeldOut | ClassesHeldOut | None, str | None]:
     """Return the scores of the chosen model on rows of ``data``, and which rows these are, in words."""
     if engine is None:
@@ -49,7 +48,7 @@ def judged_on(
     return _read(run, item), f"all rows of {data.path}{why}"
 
 
-def _left_out_by(run: Run | ClassesRun) -> list[Any]:
+def _left_out_by(run: AnyRun) -> list[Any]:
     """Return the models of the chosen C that left rows of the training data out: the run's own, or its folds'."""
     if not (run.spec.splits or run.spec.cv):
         return []
@@ -60,7 +59,7 @@ def _left_out_by(run: Run | ClassesRun) -> list[Any]:
     return [fold.steps[chosen.step] for fold in folds]
 
 
-def _read(run: Run | ClassesRun, item: dict[str, Any] | None) -> HeldOut | ClassesHeldOut | None:
+def _read(run: AnyRun, item: dict[str, Any] | None) -> HeldOut | ClassesHeldOut | None:
     if item is None:
         return None
     if isinstance(run, ClassesRun):

@@ -17,19 +17,16 @@ from pipeline.report.over_c import OverC, over_c, over_search
 from pipeline.report.page import made_by
 from pipeline.report.parts import Page, PageSection, number
 from pipeline.report.weights_section import weights_section
-from pipeline.runs.classes import ClassesRun
-from pipeline.runs.held_out import MOST_CLASSES, ClassesHeldOut, HeldOut
+from pipeline.runs.classes import AnyRun, ClassesRun
+from pipeline.runs.held_out import MOST_CONFUSED, ClassesHeldOut, HeldOut
 from pipeline.runs.run import Run
 from pipeline.runs.score_curve import ScoreCurve, score_curve, score_name
 from pipeline.runs.searched import search_of
 
-AnyRun = Run | ClassesRun
 NOT_SCORED = "Nothing was scored; svmsieve tune does, and svmsieve path with --cv, --holdout or --validation."
 
 
-def run_page(
-    run: AnyRun, other: AnyRun | None = None, judged: HeldOut | ClassesHeldOut | None = None, rows_of: str | None = None
-) -> Page:
+def run_page(run: AnyRun, other: AnyRun | None, judged: HeldOut | ClassesHeldOut | None, rows_of: str | None) -> Page:
     """Return the page of a run that has steps; ``judged`` stands for scores that it has not kept itself."""
     path, curve = over_c(run), score_curve(run)
     search = None if run.header.cv_c is None else search_of(run)
@@ -111,8 +108,8 @@ def _judged(run: AnyRun, given: Any, rows_of: str | None) -> PageSection:
         section.missing.append(NOT_SCORED)
     elif not run.is_finished:
         section.missing.append("Scores of rows left out are kept when the run is finished.")
-    elif isinstance(run, ClassesRun) and len(run.classes) > MOST_CLASSES:
-        section.missing.append(f"The confusion of more than {MOST_CLASSES} classes is not kept.")
+    elif isinstance(run, ClassesRun) and len(run.classes) > MOST_CONFUSED:
+        section.missing.append(f"The confusion of more than {MOST_CONFUSED} classes is not kept.")
     else:
         section.missing.append("The run was made before scores of rows left out were kept.")
     section.missing.append("svmsieve report RUN --data DATA computes them from rows.")

@@ -22,7 +22,7 @@ from pipeline.runs.run import Run
 from pipeline.runs.score_curve import score_name
 
 MOST_NIGHTS = 366  # of the newest that are shown
-PHASES = ("intake", "screen", "train", "verify")
+PHASES_OF_NIGHT = ("intake", "screen", "train", "verify")
 
 
 def store_page(store: Store) -> Page:
@@ -144,7 +144,7 @@ def _time(nights: list[NightRecord]) -> PageSection:
     if not known:
         section.missing.append("No night says what it took.")
         return section
-    parts = {phase: [(night.seconds or {}).get(phase, 0.0) for night in known] for phase in PHASES}
+    parts = {phase: [(night.seconds or {}).get(phase, 0.0) for night in known] for phase in PHASES_OF_NIGHT}
     total = [(night.seconds or {}).get("total", sum(v[k] for v in parts.values())) for k, night in enumerate(known)]
     parts["other"] = [max(0.0, t - sum(v[k] for v in list(parts.values()))) for k, t in enumerate(total)]
     rows = [

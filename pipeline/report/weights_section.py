@@ -6,11 +6,10 @@ from pathlib import Path
 
 from pipeline.draw.canvas import shown_name
 from pipeline.report.figures import paths_figure, weights_figure
-from pipeline.report.over_c import parts_of, steps_of
+from pipeline.report.over_c import steps_of
 from pipeline.report.parts import PageSection
 from pipeline.report.weights import weight_paths
-from pipeline.runs.classes import ClassesRun
-from pipeline.runs.run import Run
+from pipeline.runs.classes import AnyRun, ClassesRun, parts_of
 from pipeline.runs.searched import folds_of
 from pipeline.runs.weights import top_weights
 
@@ -18,7 +17,7 @@ MOST_CLASSES_WITH_WEIGHTS = 12  # a figure each, as for the histograms of classe
 TOP, TOP_OF_CLASS = 20, 10  # weights of a model
 
 
-def weights_section(run: Run | ClassesRun, search: Path | None) -> PageSection:
+def weights_section(run: AnyRun, search: Path | None) -> PageSection:
     """Return the weights of the chosen model; a tuned run's paths are those of the first fold of its ``search``."""
     section = PageSection("Weights")
     if run.spec.kernel != "linear":

@@ -7,14 +7,13 @@ ValueError that names the key; who reads the file says where it stands and what 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable
 from typing import Any
 
 from pipeline.data.shards.strict import is_unicode
 from pipeline.errors import shown
-from pipeline.maths.calibration import Calibration
+from pipeline.maths.calibration import Calibration, is_number
 from pipeline.maths.score import LOG_LOSS, WHERE_SELECTED
 from pipeline.runs.data_record import stored_table
 from pipeline.runs.held_out import ClassesHeldOut, HeldOut
@@ -39,15 +38,8 @@ def _is_whole(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= MOST_ROWS
 
 
-def _is_number(x: Any) -> bool:
-    try:
-        return isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
-    except OverflowError:
-        return False
-
-
 def _is_positive(x: Any) -> bool:
-    return _is_number(x) and x > 0
+    return is_number(x) and x > 0
 
 
 def _is_text(x: Any) -> bool:
@@ -59,11 +51,11 @@ def _are_names(x: Any) -> bool:
 
 
 def _is_score(x: Any) -> bool:
-    return x is None or (_is_number(x) and 0 <= x <= 1)
+    return x is None or (is_number(x) and 0 <= x <= 1)
 
 
 def _is_loss(x: Any) -> bool:
-    return x is None or (_is_number(x) and x >= 0)
+    return x is None or (is_number(x) and x >= 0)
 
 
 def _are_scores(x: Any) -> bool:
@@ -114,7 +106,7 @@ def _is_reference(x: Any) -> bool:
 
 
 def _is_worth(x: Any) -> bool:
-    gap = isinstance(x, dict) and _or_none(_is_number)(x.get("relative_gap"))
+    gap = isinstance(x, dict) and _or_none(is_number)(x.get("relative_gap"))
     return gap and _or_none(_are_scores)(x.get("scores"))
 
 
@@ -122,28 +114,17 @@ def _is_sketch(x: Any) -> bool:
     return isinstance(x, dict) and all(name in x and check(x[name]) for name, check in SKETCH.items())
 
 
-def _is_calibration(x: Any) -> bool:
-    try:
-        Calibration.from_json(x)
-    except ValueError:
-        return False
-    return True
+def _read_by(read: Callable[[Any], object]) -> Check:
+    """Return a check of what a function can read, or raises ValueError for."""
 
+    def check(x: Any) -> bool:
+        try:
+            read(x)
+        except ValueError:
+            return False
+        return True
 
-def _is_held_out(x: Any) -> bool:
-    try:
-        HeldOut.from_json(x)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_table(x: Any) -> bool:
-    try:
-        stored_table(x)
-    except ValueError:
-        return False
-    return True
+    return check
 
 
 def _are_labels(x: Any) -> bool:
@@ -166,10 +147,10 @@ HEADER: dict[str, Check] = {
     **dict.fromkeys(("cv_scores", "cv_se"), _or_none(_each(_are_scores))),
     "cv_c": _or_none(_each(_is_positive)),
     **dict.fromkeys(("c_best", "c_1se"), _or_none(_is_positive)),
-    "calibration": _or_none(_is_calibration),
-    "held_out": _or_none(_is_held_out),
-    "peak_memory": _or_none(_is_number),
-    "seconds": _or_none(_is_number),
+    "calibration": _or_none(_read_by(Calibration.from_json)),
+    "held_out": _or_none(_read_by(HeldOut.from_json)),
+    "peak_memory": _or_none(is_number),
+    "seconds": _or_none(is_number),
     **dict.fromkeys(("chain", "seal"), _or_none(_is_text)),
     "sketch": _or_none(_is_sketch),
 }
@@ -177,7 +158,7 @@ CLASSES: dict[str, Check] = HEADER | {
     "class_weights": _or_none(_each(_is_positive)),
     "scores": _or_none(_each(_are_class_scores)),
     **dict.fromkeys(("cv_scores", "cv_se"), _or_none(_each(_are_class_scores))),
-    "calibration": _or_none(_each(_is_calibration)),
+    "calibration": _or_none(_each(_read_by(Calibration.from_json))),
     "held_out": lambda x: True,  # as many as there are classes: ``check_classes``
 }
 DATA: dict[str, Check] = {
@@ -186,10 +167,10 @@ DATA: dict[str, Check] = {
     "rows": _is_whole,
     "features": lambda x: _is_whole(x) and x < MOST_FEATURES,
     "nnz": _is_whole,
-    "bias": _is_number,
+    "bias": is_number,
     "labels": _are_labels,
     "columns": _or_none(_are_names),
-    "table": _is_table,
+    "table": _read_by(stored_table),
     "index_base": lambda x: x is None or (_is_whole(x) and x <= 1),
     "shards": _each(_is_shard),
     "validation": _or_none(_is_text),
@@ -200,29 +181,25 @@ STEP: dict[str, Check] = {
     **dict.fromkeys(("rule", "solver"), _is_text),
     **dict.fromkeys(("n_rows", "screened_zero", "screened_upper", "survivors"), _is_whole),
     **dict.fromkeys(("working_set", "n_free", "n_upper"), _is_whole),
-    **dict.fromkeys(("passes", "primal", "dual", "relative_gap", "theta"), _is_number),
-    "drift": lambda x: _is_number(x) and x >= 0,
-    "error": _or_none(_is_number),
+    **dict.fromkeys(("passes", "primal", "dual", "relative_gap", "theta"), is_number),
+    "drift": lambda x: is_number(x) and x >= 0,
+    "error": _or_none(is_number),
     "scores": _or_none(_are_scores),
-    "seconds": lambda x: _values(_is_number)(x) and "total" in x,
+    "seconds": lambda x: _values(is_number)(x) and "total" in x,
 }
 STEP_EXTRAS: dict[str, Check] = {
     **dict.fromkeys(("rounds", "kernel_values"), _or_none(_is_whole)),
     **dict.fromkeys(("model", "chain"), _or_none(_is_text)),
     "rules": _or_none(_are_counts_of_rules),
     "reference": _or_none(_is_worth),
-    "read": _or_none(lambda x: _is_number(x) and 0 <= x <= 1),
+    "read": _or_none(lambda x: is_number(x) and 0 <= x <= 1),
 }  # some runs have none of these
-NEEDED = {"header": ("status",), "data": ("path", "fingerprint", "rows", "features", "bias", "labels")}
+NEEDED = ("path", "fingerprint", "rows", "features", "bias")  # of any data
 
 
 def check_header(header: dict[str, Any]) -> None:
     """Check run.json, once its format and version are known to be ours."""
-    PathSpec.from_json(header["spec"])
-    _check(header, HEADER, NEEDED["header"])
-    if not isinstance(header["data"], dict):
-        raise ValueError("data is not an object")
-    _check(header["data"], DATA, NEEDED["data"])
+    _check_parts(header, HEADER, DATA, (*NEEDED, "labels"))
     for name in ("n_steps", "seconds") if header["status"] == "finished" else ():
         if header.get(name) is None:
             raise ValueError(f"it does not say its {name}")
@@ -230,25 +207,29 @@ def check_header(header: dict[str, Any]) -> None:
 
 def check_classes(header: dict[str, Any]) -> None:
     """Check the run.json of a run of several classes, once its format and version are known to be ours."""
-    PathSpec.from_json(header["spec"])
-    _check(header, CLASSES, NEEDED["header"])
-    if not isinstance(header["data"], dict):
-        raise ValueError("data is not an object")
     data = {name: check for name, check in DATA.items() if name != "labels"} | {"classes": _are_classes}
-    _check(header["data"], data, ("path", "fingerprint", "rows", "features", "bias", "classes"))
+    _check_parts(header, CLASSES, data, (*NEEDED, "classes"))
     if header.get("classes") != header["data"]["classes"]:
         raise ValueError("its classes are not those of its data")
     count = len(header["data"]["classes"])
     for name in ("class_weights", "calibration"):
         if header.get(name) is not None and len(header[name]) != count:
             raise ValueError(f"it has {len(header[name])} entries in {name} for {count} classes")
-    if header.get("calibration") is not None and len(header["calibration"]) != count:
-        raise ValueError(f"it has {len(header['calibration'])} calibrations for {count} classes")
     if header.get("held_out") is not None:
         ClassesHeldOut.from_json(header["held_out"], count)
     scores, steps = header.get("scores"), header.get("n_steps")
     if header["status"] == "finished" and (steps is None or (scores is not None and len(scores) != steps)):
         raise ValueError("it does not say its n_steps, or has other scores than steps")
+
+
+def _check_parts(
+    header: dict[str, Any], whole: dict[str, Check], data: dict[str, Check], needed: tuple[str, ...]
+) -> None:
+    PathSpec.from_json(header["spec"])
+    _check(header, whole, ("status",))
+    if not isinstance(header["data"], dict):
+        raise ValueError("data is not an object")
+    _check(header["data"], data, needed)
 
 
 def check_step(facts: Any, number: int, c_before: float) -> None:

@@ -22,12 +22,13 @@ from pipeline.dataclass import dataclass
 from pipeline.errors import RunError
 from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration
+from pipeline.maths.score import Scores
 from pipeline.runs.chain import SEAL, foundation, link
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, PARTS, open_path, read_item
 from pipeline.runs.held_out import ClassesHeldOut
 from pipeline.runs.memory import MemoryPlace, Place
-from pipeline.runs.records import CLASSES_FORMAT, CLASSES_READABLE, Header, Scores
+from pipeline.runs.records import CLASSES_FORMAT, CLASSES_READABLE, Header
 from pipeline.runs.run import Run, RunOf, StepView
 from pipeline.runs.weights import TopWeights, check_linear, top_weights
 from pipeline.spec import PathSpec
@@ -162,6 +163,15 @@ class ClassesRun(RunOf[ClassesStep]):
         """Return it with steps that keep a temporary folder's owner alive."""
         runs = tuple(run.kept_by(home) for run in self.runs)
         return replace(self, runs=runs, steps=_steps(self.header, runs, self.path))
+
+
+AnyRun = Run | ClassesRun
+AnyStep = StepView | ClassesStep
+
+
+def parts_of(step: AnyStep) -> tuple[StepView, ...]:
+    """Return the step of every class, or the one there is."""
+    return step.parts if isinstance(step, ClassesStep) else (step,)
 
 
 def open_classes(folder: Place) -> ClassesRun:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import RunError
-from pipeline.files import remove_folder, write_json
+from pipeline.files import write_json
 from pipeline.runs.classes import ClassesHeader, chain_of
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.directory import HEADER, PARTS, SCRATCH, io_errors, read_item
+from pipeline.runs.directory import HEADER, PARTS, io_errors, read_item
 from pipeline.runs.memory import MemoryPlace, Place
 from pipeline.runs.records import CLASSES_FORMAT
 from pipeline.runs.run import Run
@@ -55,12 +55,6 @@ class ClassesWriter:
     def _chain(self, runs: Sequence[Run]) -> str:
         return chain_of(self.header.to_json(), [run.header.seal for run in runs])
 
-    def scratch(self) -> Path:
-        """Return a folder for temporary files on the same disk."""
-        folder = self.folder / SCRATCH
-        folder.mkdir(exist_ok=True)
-        return folder
-
 
 @contextmanager
 def writing_classes(
@@ -76,10 +70,7 @@ def writing_classes(
     with alone_in(folder):
         for half in folder.glob("*.tmp"):
             half.unlink()
-        try:
-            yield ClassesWriter(folder, _header(folder, spec, data, versions))
-        finally:
-            remove_folder(folder / SCRATCH)
+        yield ClassesWriter(folder, _header(folder, spec, data, versions))
 
 
 def _header(folder: Path, spec: PathSpec, data: DataRecord, versions: dict[str, str]) -> ClassesHeader:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.data.dataset import names_of
+from pipeline.data.dataset import Dataset, names_of
 from pipeline.data.shards.manifest import MANIFEST, read_manifest
 from pipeline.data.stores.located import is_url
 from pipeline.dataclass import dataclass
@@ -54,6 +54,11 @@ class FeatureNames:
             return None if self.columns is None else list(self.columns)
         buckets = (f"bucket {k}" for k in range(self.encoding.buckets))
         return [*self.encoding.names(range(self.encoding.n_own)), *buckets]
+
+
+def names_in(data: Dataset) -> FeatureNames:
+    """Return the names of the features of data that are at hand."""
+    return FeatureNames(data.own_features, data.columns, data.index_base, bool(data.bias), data.encoding)
 
 
 def feature_names(about: DataRecord, run: str | Path = "the run") -> FeatureNames:

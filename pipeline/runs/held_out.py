@@ -10,7 +10,6 @@ and unless they are many the histogram of each against the rest:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -18,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from pipeline.dataclass import dataclass
+from pipeline.maths.calibration import is_number
 from pipeline.maths.histogram import ScoreHistogram, confusion, score_histogram
 
 HOLDOUT, VALIDATION, OF_FOLDS = ROWS = "holdout", "validation", "folds"
 BINNED = ("edges", "negative", "positive")
 MOST_EDGES = 1000  # that a file may have; ``score_histogram`` makes 200
-MOST_CLASSES = 200  # whose confusion is kept: 40,000 numbers
+MOST_CONFUSED = 200  # whose confusion is kept: 40,000 numbers
 MOST_BINNED = 12  # classes whose histograms are kept: 600 numbers each
 
 
@@ -51,7 +51,7 @@ class HeldOut:
         """Read what ``to_json`` wrote; raise ValueError for anything else."""
         c, of = _model(item, set(BINNED))
         edges = item["edges"]
-        if not isinstance(edges, list) or not 1 <= len(edges) <= MOST_EDGES or not all(map(_is_number, edges)):
+        if not isinstance(edges, list) or not 1 <= len(edges) <= MOST_EDGES or not all(map(is_number, edges)):
             raise ValueError(f"edges are a list of 1 to {MOST_EDGES} numbers")
         if any(b <= a for a, b in pairwise(edges)) or 0.0 not in edges:
             raise ValueError("edges ascend, and 0 is one of them")
@@ -99,7 +99,7 @@ def classes_held_out_of(
     c: float, of: str, columns: Iterable[np.ndarray], codes: np.ndarray, classes: int
 ) -> dict[str, Any] | None:
     """Return what run.json says of the scores of several classes; None if there are no rows, or too many classes."""
-    if classes > MOST_CLASSES or not codes.size:
+    if classes > MOST_CONFUSED or not codes.size:
         return None
     binned: list[dict[str, Any] | None] = []
 
@@ -121,7 +121,7 @@ def _binned(scores: np.ndarray, labels: np.ndarray) -> dict[str, Any] | None:
 def _model(item: Any, more: set[str]) -> tuple[float, str]:
     if not isinstance(item, dict) or set(item) != {"c", "of", *more}:
         raise ValueError(f"scores of rows held out are an object with the keys c, of, {', '.join(sorted(more))}")
-    if not _is_number(item["c"]) or item["c"] <= 0 or item["of"] not in ROWS:
+    if not is_number(item["c"]) or item["c"] <= 0 or item["of"] not in ROWS:
         raise ValueError("the c or the of of rows held out is none")
     return item["c"], item["of"]
 
@@ -132,10 +132,3 @@ def _counts(item: Any, length: int) -> tuple[int, ...]:
     if not whole or not all(isinstance(x, int) and not isinstance(x, bool) and 0 <= x < 2**53 for x in item):
         raise ValueError(f"counts of rows are {length} whole numbers")
     return tuple(item)
-
-
-def _is_number(x: Any) -> bool:
-    try:
-        return isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
-    except OverflowError:
-        return False

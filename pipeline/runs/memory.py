@@ -43,10 +43,6 @@ class MemoryPlace:
     def __str__(self) -> str:
         return str(self.path)
 
-    def has(self, name: str) -> bool:
-        """Whether there is a run, or a place of runs, of this name inside."""
-        return name in self._inside
-
 
 Place = Path | MemoryPlace
 

@@ -38,7 +38,7 @@ KINDS: dict[str, type] = {
     **dict.fromkeys(("zero_bits", "upper_bits"), np.uint8),
 }
 OPTIONAL, PARTS = ("w_alpha",), ("index", "value")
-VECTORS = {"w": "n_features", "alpha": "n_rows", "w_alpha": "n_features"}
+LENGTHS = {"w": "n_features", "alpha": "n_rows", "w_alpha": "n_features"}
 SCALARS = ("c", "n_features", "n_rows")
 GROWTH = 21  # digits: npy's GROWTH_AXIS_MAX_DIGITS
 MAGIC, LONGEST_HEADER = b"\x93NUMPY\x01\x00", 1000  # of an npy file of version 1.0; those written here have 118 bytes
@@ -79,9 +79,7 @@ def most_bytes(w: np.ndarray, alpha: np.ndarray) -> int:
     return 16 * (2 * w.size + alpha.size)
 
 
-def model_digest(
-    c: float, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None = None
-) -> str:
+def model_digest(c: float, w: np.ndarray, alpha: np.ndarray, verdicts: np.ndarray, w_alpha: np.ndarray | None) -> str:
     """Return the hash of the file that ``write_model`` would write."""
     return hashlib.sha256(_made(_arrays(c, w, alpha, verdicts, w_alpha))).hexdigest()
 
@@ -185,7 +183,7 @@ class StoredModel:
         try:
             with self._opened() as archive:
                 sizes = self._sizes(archive)
-                for name, size in VECTORS.items():
+                for name, size in LENGTHS.items():
                     for _ in _entries(archive, name, sizes[size]):
                         pass
                 for name in ("c", "zero_bits", "upper_bits"):
@@ -245,7 +243,7 @@ class StoredModel:
 
     def _dense(self, name: str, out: np.ndarray | None = None) -> np.ndarray:
         with self._opened() as archive:
-            count = self._sizes(archive)[VECTORS[name]]
+            count = self._sizes(archive)[LENGTHS[name]]
             full = np.zeros(count) if out is None else out
             full[:] = 0.0
             for index, value in _entries(archive, name, count):

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from pipeline.dataclass import dataclass
 from pipeline.maths.calibration import Calibration
+from pipeline.maths.score import Scores
 from pipeline.runs.chain import CHAIN, MODEL, SEAL, foundation, sealed
 from pipeline.runs.checks import SKETCH, check_header
 from pipeline.runs.data_record import DataRecord
@@ -24,8 +25,6 @@ FORMAT, VERSION = "svmsieve-run", 3
 # 2: primal, dual and relative_gap are bounds in exact arithmetic, steps are chained; 3: null for what is missing
 READABLE = (1, 2, 3)
 CLASSES_FORMAT, CLASSES_READABLE = "svmsieve-classes", (1,)
-Scores = dict[str, float | None]  # by the names in SCORES (the log-loss only if it was selected); None: not defined
-DIGEST = "model_digest"
 # What run.json says as it is, null until it is known:
 PLAIN = (
     *("c_min", "n_steps", "best_step", "stopped", "peak_memory", "seconds"),
@@ -102,7 +101,7 @@ class StepRecord:
         return {name: value for name, value in item.items() if name not in (MODEL, CHAIN) or value is not None}
 
 
-STEP_KEYS = {each.name: MODEL if each.name == DIGEST else each.name for each in fields(StepRecord)}
+STEP_KEYS = {each.name: MODEL if each.name == "model_digest" else each.name for each in fields(StepRecord)}
 
 
 def step_fields(item: dict[str, Any]) -> dict[str, Any]:

@@ -17,10 +17,10 @@ import numpy as np
 from pipeline.dataclass import dataclass
 from pipeline.errors import RunError
 from pipeline.events import Listener, Note, silent
-from pipeline.maths.score import best
+from pipeline.maths.score import Scores, best
 from pipeline.runs.contract import KeptModel
 from pipeline.runs.data_record import DataRecord
-from pipeline.runs.records import RunHeader, Scores, StepRecord
+from pipeline.runs.records import RunHeader, StepRecord
 from pipeline.runs.tables import frame_of, html_of
 from pipeline.spec import PathSpec
 

@@ -16,9 +16,9 @@ from pipeline.dataclass import dataclass
 from pipeline.draw.canvas import Draw, draw_on
 from pipeline.draw.charts import validation
 from pipeline.errors import RunError
-from pipeline.maths.score import best, mean_scores, one_se, standard_errors
+from pipeline.maths.score import Scores, best, mean_scores, one_se, standard_errors
 from pipeline.runs.directory import FOLDS, read_item, read_steps
-from pipeline.runs.records import CLASSES_FORMAT, Scores
+from pipeline.runs.records import CLASSES_FORMAT
 from pipeline.runs.run import RunOf
 from pipeline.runs.searched import folds_of, numbered, search_of
 
@@ -85,7 +85,7 @@ def score_name(name: str) -> str:
     return {"auc": "AUC", "f1": "F1", "log_loss": "log-loss"}.get(name, name.replace("_", " "))
 
 
-def plot_curve(run: RunOf[Any], ax: Any = None) -> Any:
+def plot_curve(run: RunOf[Any], ax: Any) -> Any:
     """Draw the scores of a run over C on axes of Matplotlib's, the caller's or new ones; return them."""
     return draw_on(ax, scored_curve(run).drawing())
 

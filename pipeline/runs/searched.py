@@ -8,14 +8,14 @@ from typing import Any
 from pipeline.runs.directory import HEADER, SEARCH, read_item
 from pipeline.runs.run import RunOf
 
-COARSE, FINE = "coarse", "fine"  # stages of C
+COARSE, FINE, GAMMA = "coarse", "fine", "gamma-"  # stages of C; and of several gammas, each by its number
 
 
 def searches(run: Path) -> list[Path]:
     """Return the folders of a tuned run's search, one a gamma, in the order of the gammas; [] if there are none."""
-    several = [place for place in (run / SEARCH).glob("gamma-*") if place.name[6:].isdigit()]
+    several = [place for place in (run / SEARCH).glob(f"{GAMMA}*") if _number(place).isdigit()]
     whole = [run / SEARCH] if (run / SEARCH).is_dir() else []
-    return sorted(several, key=lambda place: int(place.name[6:])) or whole
+    return sorted(several, key=lambda place: int(_number(place))) or whole
 
 
 def search_of(run: RunOf[Any]) -> Path | None:
@@ -42,6 +42,10 @@ def numbered(folder: Path) -> list[Path]:
     """Return the run directories in a folder that are numbered, in order."""
     places = [place for place in folder.glob("*") if place.name.isdigit() and (place / HEADER).is_file()]
     return sorted(places, key=lambda place: int(place.name))
+
+
+def _number(search: Path) -> str:
+    return search.name.removeprefix(GAMMA)
 
 
 def _gamma(search: Path) -> Any:

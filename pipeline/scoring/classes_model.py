@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,47 +31,23 @@ from pipeline.scoring.linear_model import LinearModel, with_others
 from pipeline.scoring.model import Scored, TrainedModel
 from pipeline.scoring.watch import Piece, Watch
 
-if TYPE_CHECKING:
-    from pipeline.data.tables.encoding import Encoding
-
 PIECE_SCORES = 1 << 22  # that are made at a time: 32 MB
 COLUMNS = 8  # that the loop over classes takes at a time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClassesModel(TrainedModel):
-    """The model of step ``step`` of a run: ``parts[k]`` tells the k-th of the ``classes`` from the rest."""
+    """The model of step ``step`` of a run: ``parts[k]`` tells the k-th of the classes from the rest."""
 
-    run: Path
-    step: int
-    c: float
     parts: tuple[LinearModel | KernelModel, ...]
-    classes: tuple[str, ...]
 
-    @property
-    def known(self) -> int:
-        """The number of features, the bias column left out."""
-        return self.parts[0].known
-
-    @property
-    def bias(self) -> float:  # type: ignore[override]
-        """The value of the bias column; 0 means that there is none."""
-        return self.parts[0].bias
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """The names of the features, if the training data had names."""
-        return self.parts[0].columns
-
-    @property
-    def index_base(self) -> int | None:  # type: ignore[override]
-        """What svmlight indices of the training data counted from, if they came from such text."""
-        return self.parts[0].index_base
-
-    @property
-    def encoding(self) -> Encoding | None:  # type: ignore[override]
-        """What made features of the columns of the table that the training data were, if they were one."""
-        return self.parts[0].encoding
+    @classmethod
+    def of(
+        cls, parts: tuple[LinearModel | KernelModel, ...], classes: tuple[str, ...], run: Path, step: int, c: float
+    ) -> ClassesModel:
+        """Put models of the same rows together."""
+        labels, names = LabelMap((), (), classes=classes), parts[0].feature_names
+        return cls(run=run, step=step, c=c, labels=labels, feature_names=names, bias=parts[0].bias, parts=parts)
 
     @property
     def beyond(self) -> str:  # type: ignore[override]
@@ -79,9 +55,9 @@ class ClassesModel(TrainedModel):
         return self.parts[0].beyond
 
     @property
-    def labels(self) -> LabelMap:
-        """What the labels of the training data meant."""
-        return LabelMap((), (), classes=self.classes)
+    def names(self) -> tuple[str, ...]:
+        """The classes, in the order of the parts."""
+        return self.labels.classes
 
     @property
     def w(self) -> np.ndarray:
@@ -96,9 +72,9 @@ class ClassesModel(TrainedModel):
         """Return the models of some classes only."""
         return replace(self, parts=self.parts[first:stop])
 
-    def codes_on(self, data: Dataset, listen: Listener = silent) -> np.ndarray:
+    def codes_on(self, data: Dataset, listen: Listener) -> np.ndarray:
         """Return the class of each code of the data (or of signs -1 and +1), by its name; ``UNKNOWN`` for others."""
-        known = {label_text(name): k for k, name in enumerate(self.classes)}
+        known = {label_text(name): k for k, name in enumerate(self.names)}
         sides: list[tuple[str, ...]] = [(name,) for name in data.classes]
         sides = sides or [data.labels.negative, data.labels.positive]
         found = [known.get(label_text(side[0]), UNKNOWN) if len(side) == 1 else UNKNOWN for side in sides]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,39 +21,17 @@ from pipeline.engine.engine import Engine
 from pipeline.events import Listener
 from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import Gathered
+from pipeline.runs.feature_names import names_in
 from pipeline.scoring.kernel_scores import Support, without
 from pipeline.scoring.model import IGNORED, Scored, TrainedModel
 
-if TYPE_CHECKING:
-    from pipeline.data.tables.encoding import Encoding
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KernelModel(TrainedModel):
-    """A model with ``support`` rows over ``width`` features, the bias column left out."""
+    """A model with ``support`` rows over its features, the bias column left out."""
 
-    run: Path
-    step: int
-    c: float
     support: Support
-    width: int
-    negative: tuple[str, ...]
-    positive: tuple[str, ...]
-    one_against_rest: bool = False
-    columns: tuple[str, ...] | None = None
-    index_base: int | None = None
-    encoding: Encoding | None = None
     beyond = "those beyond were 0 in training"
-
-    @property
-    def known(self) -> int:
-        """The number of features, the bias column left out."""
-        return self.width
-
-    @property
-    def bias(self) -> float:  # type: ignore[override]
-        """The value of the bias column; 0 means that there is none."""
-        return self.support.kernel.bias
 
     def scoring_on(self, data: Dataset, listen: Listener) -> tuple[Callable[..., Scored], tuple[Any, ...]]:
         """Return the task that scores a shard of these data, and what it needs beside the shard."""
@@ -100,7 +78,6 @@ def kernel_margins(
 
     ``rows`` are those of ``data`` with alpha > 0.
     """
-    labels, own = data.labels, data.n_features - (1 if kernel.bias else 0)
-    names = (labels.negative, labels.positive, labels.one_against_rest, data.columns, data.index_base, data.encoding)
-    model = KernelModel(Path(data.path), 0, 0.0, support_of(rows, alpha, kernel), own, *names)
+    support, names = support_of(rows, alpha, kernel), names_in(data)
+    model = KernelModel(run=Path(data.path), labels=data.labels, feature_names=names, bias=data.bias, support=support)
     return np.concatenate([score * sign for score, sign in model.shard_scores(engine, other)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,43 +20,21 @@ from pipeline.data.shards.rows import Rows
 from pipeline.dataclass import dataclass
 from pipeline.events import Listener, silent
 from pipeline.maths import csr
+from pipeline.runs.feature_names import names_in
 from pipeline.scoring.model import Scored, TrainedModel
 
-if TYPE_CHECKING:
-    from pipeline.data.tables.encoding import Encoding
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LinearModel(TrainedModel):
     """A model with weights ``w``, that of the bias column last."""
 
-    run: Path
-    step: int
-    c: float
     w: np.ndarray
-    bias: float
-    negative: tuple[str, ...]
-    positive: tuple[str, ...]
-    one_against_rest: bool = False
-    columns: tuple[str, ...] | None = None
-    index_base: int | None = None
-    encoding: Encoding | None = None
     beyond = "those beyond have weight 0"
-
-    @property
-    def known(self) -> int:
-        """The number of features, the bias column left out."""
-        return self.weights.size
 
     @property
     def weights(self) -> np.ndarray:
         """The weights of the features, the bias column left out."""
         return self.w[:-1] if self.bias else self.w
-
-    @property
-    def intercept(self) -> float:
-        """What the bias column adds to every score."""
-        return self.bias * float(self.w[-1]) if self.bias else 0.0
 
     def weights_on(self, data: Dataset, listen: Listener = silent) -> np.ndarray:
         """Return the vector w with which x_i . w are the scores of these data, or say why there is none."""
@@ -97,6 +75,4 @@ def _scores(rows: Rows, w: np.ndarray) -> np.ndarray:
 
 def trained_on(data: Dataset, run: Path, c: float, w: np.ndarray) -> LinearModel:
     """Return the model that a run on these data is about to write."""
-    labels = data.labels
-    names = (labels.negative, labels.positive, labels.one_against_rest, data.columns, data.index_base, data.encoding)
-    return LinearModel(run, 0, c, w, data.bias, *names)
+    return LinearModel(run=run, c=c, labels=data.labels, feature_names=names_in(data), bias=data.bias, w=w)

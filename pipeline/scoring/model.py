@@ -18,6 +18,7 @@ import numpy as np
 from pipeline.data.dataset import Dataset
 from pipeline.data.reading.labels import LabelMap
 from pipeline.data.reading.layout import listed
+from pipeline.dataclass import dataclass
 from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError
 from pipeline.events import Listener, Note, silent
@@ -32,44 +33,40 @@ IGNORED = -1
 Scored = tuple[np.ndarray, np.ndarray]  # scores and labels
 
 
+@dataclass(frozen=True, kw_only=True)
 class TrainedModel:
     """The step ``step`` of a run, trained at ``c``; ``bias`` 0 means that there is no bias column.
 
-    ``columns`` are the names of the features, if the training data had names; ``index_base`` is what their svmlight
-    indices counted from, if they came from such text; ``encoding`` is what made features of a table's columns.
+    ``labels`` is what those of the training data meant, ``feature_names`` what the features are called.
     """
 
     run: Path
-    step: int
-    c: float
+    step: int = 0
+    c: float = 0.0
+    labels: LabelMap
+    feature_names: FeatureNames
     bias: float
-    negative: tuple[str, ...]
-    positive: tuple[str, ...]
-    one_against_rest: bool
-    columns: tuple[str, ...] | None
-    index_base: int | None
-    encoding: Encoding | None
     beyond = ""  # what becomes of features that no training row had
 
     @property
     def known(self) -> int:
         """The number of features, the bias column left out."""
-        raise NotImplementedError
+        return self.feature_names.own
 
     @property
-    def feature_names(self) -> FeatureNames:
-        """What the features are called."""
-        return FeatureNames(self.known, self.columns, self.index_base, bool(self.bias), self.encoding)
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the features, if the training data had names."""
+        return self.feature_names.columns
 
     @property
-    def labels(self) -> LabelMap:
-        """What the labels of the training data meant."""
-        return LabelMap(self.negative, self.positive, self.one_against_rest)
+    def encoding(self) -> Encoding | None:
+        """What made features of the columns of the table that the training data were, if they were one."""
+        return self.feature_names.encoding
 
     @property
-    def names(self) -> tuple[str, str]:
+    def names(self) -> tuple[str, ...]:
         """The negative and the positive class: the label where a side has only one, else -1 or +1."""
-        sides = zip((self.negative, self.positive), SIGNS, strict=True)
+        sides = zip((self.labels.negative, self.labels.positive), SIGNS, strict=True)
         negative, positive = (labels[0] if len(labels) == 1 else sign for labels, sign in sides)
         return (negative, positive) if negative != positive else SIGNS
 
@@ -146,12 +143,12 @@ class TrainedModel:
 
     def _check_labels(self, data: Dataset, listen: Listener) -> None:
         """Refuse a label that means one class in the run and the other in the data; mention one that is new."""
-        known = dict.fromkeys(self.negative, SIGNS[0]) | dict.fromkeys(self.positive, SIGNS[1])
+        known = dict.fromkeys(self.labels.negative, SIGNS[0]) | dict.fromkeys(self.labels.positive, SIGNS[1])
         for labels, sign, name in zip((data.labels.negative, data.labels.positive), SIGNS, self.names, strict=True):
             for label in labels:
                 if known.get(label, sign) != sign:
                     problem = f"label {label} is {sign} in the data and {known[label]} in the run {self.run}"
-                    remedy = f"pass --positive {self.positive[0]}, and ingest a shard directory again with it"
+                    remedy = f"pass --positive {self.labels.positive[0]}, and ingest a shard directory again with it"
                     raise SpecError(f"{data.path}: {problem}; {remedy}")
             new = [label for label in labels if label not in known]
             if new:

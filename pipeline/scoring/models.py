@@ -13,12 +13,13 @@ from typing import Any
 from pipeline.data.dataset import Dataset
 from pipeline.data.ingest.ingest import IngestSpec
 from pipeline.data.inputs import open_dataset
+from pipeline.data.reading.labels import LabelMap
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError, SieveError
 from pipeline.events import Listener, silent
 from pipeline.maths.kernel import Rbf
 from pipeline.passes.gather import gather
-from pipeline.runs.classes import ClassesRun, ClassesStep
+from pipeline.runs.classes import AnyStep, ClassesRun, ClassesStep, parts_of
 from pipeline.runs.data_record import DataRecord
 from pipeline.runs.directory import HEADER, read_item
 from pipeline.runs.feature_names import feature_names
@@ -32,7 +33,7 @@ AnyModel = Model | ClassesModel
 
 
 def any_model_of(
-    source: RunOf[Any] | StepView | ClassesStep,
+    source: RunOf[Any] | AnyStep,
     c: float | None = None,
     listen: Listener = silent,
     training: Dataset | str | Path | None = None,
@@ -50,9 +51,9 @@ def any_model_of(
     return model_of(source, c, listen, training)
 
 
-def _rows_at_hand(source: RunOf[Any] | StepView | ClassesStep) -> Dataset | None:
+def _rows_at_hand(source: RunOf[Any] | AnyStep) -> Dataset | None:
     steps = source.steps if isinstance(source, RunOf) else [source]
-    parts = [step.parts[0] if isinstance(step, ClassesStep) else step for step in steps[:1]]
+    parts = [parts_of(step)[0] for step in steps[:1]]
     found = getattr(parts[0].home, "data", None) if parts else None
     return found if isinstance(found, Dataset) else None
 
@@ -66,7 +67,7 @@ def classes_model_of(
         data, weights = _training_data(run, step.header.data, training, listen), step.header.class_weights
         views = [data.against_rest(k, weights) for k in range(len(step.parts))]
     parts = [model_of(part, None, listen, view) for part, view in zip(step.parts, views, strict=True)]
-    return ClassesModel(run, step.step, step.c, tuple(parts), step.classes)
+    return ClassesModel.of(tuple(parts), step.classes, run, step.step, step.c)
 
 
 def model_of(
@@ -82,15 +83,15 @@ def model_of(
     step = source if isinstance(source, StepView) else source.at(c, listen)
     path, header = step.model.path.parents[1], source.header
     about, gamma = header.data, header.spec.gamma
-    known = feature_names(about, path)
-    names = (about.negative, about.positive, about.one_against_rest, known.columns, known.index_base, about.encoding)
+    labels = LabelMap(about.negative, about.positive, about.one_against_rest)
+    same: dict[str, Any] = {"run": path, "step": step.step, "c": step.c, "labels": labels, "bias": about.bias}
+    same["feature_names"] = feature_names(about, path)
     if gamma is None:
-        return LinearModel(path, step.step, step.c, step.w, about.bias, *names)
+        return LinearModel(**same, w=step.w)
     data, alpha = _training_data(path, about, training, listen), step.alpha
     with Engine("threads") as engine:
         rows = gather(engine, data, alpha > 0.0)
-    support = support_of(rows, alpha[rows.rows], Rbf(gamma, about.bias))
-    return KernelModel(path, step.step, step.c, support, known.own, *names)
+    return KernelModel(**same, support=support_of(rows, alpha[rows.rows], Rbf(gamma, about.bias)))
 
 
 def _training_data(run: Path, about: DataRecord, given: Dataset | str | Path | None, listen: Listener) -> Dataset:

@@ -65,9 +65,9 @@ class RowsToScore:
         model.check_bias(self.path, spec.bias)
         known = model.labels
         self.labels = KnownClasses(known.classes, spec.positive) if known.classes else KnownLabels(known, spec.positive)
-        base = 1 if model.index_base is None else model.index_base
+        base = model.feature_names.index_base
         rules = replace(spec.reading.rules, unlabelled=True)
-        reading = replace(spec.options, rules=rules, text_base=base, wanted=model.columns)
+        reading = replace(spec.options, rules=rules, text_base=1 if base is None else base, wanted=model.columns)
         self.sources: list[Source] = found.open(reading) if isinstance(found, Input) else [found]
         self.bytes = sum(source.size for source in self.sources)
         self.ids = self._usual_ids() if ids is None else tuple(ids)

@@ -63,14 +63,21 @@ def rows_seen(about: DataRecord, data: Dataset | RowsToScore, watch: Watch | Non
     return TrainedOn(watch.tally.estimate, data.n_rows, watch.tally.is_exact, features=True)
 
 
-def seen_by(
-    engine: Engine, run: DataRecord, model: TrainedModel, validation: Dataset, sketch: RowSketch | None
-) -> TrainedOn:
-    """Return how many rows of validation data, which ``model`` can score, a run is trained on."""
+def mention_rows_seen(
+    engine: Engine,
+    run: DataRecord,
+    model: TrainedModel,
+    validation: Dataset,
+    sketch: RowSketch | None,
+    spec: PathSpec,
+    listen: Listener,
+) -> None:
+    """Say so if a run is trained on rows of validation data, which ``model`` can score."""
     watch = None if sketch is None else Watch(sketch)
     if watch is not None:
         watch.count(engine, validation, model.places_on(validation, silent))
-    return rows_seen(run, validation, watch)
+    if said := rows_seen(run, validation, watch).said(spec):
+        listen(Note(f"{validation.path}: {said}"))
 
 
 def watch_for(run: RunOf[Any], listen: Listener) -> Watch | None:

@@ -12,19 +12,19 @@ Neither is best everywhere (relative gap 1e-4; tests/bench/solvers.py prints the
 So dcd goes first: its early sweeps are the cheapest progress there is. After every few sweeps two times are predicted:
 dcd's, from the rate at which its gap has fallen lately, and newton's (see ``timing``). dcd goes on until, after 6 % of
 newton's cost (FIRST_LOOK), it would need twice as long (PROMISE); or, after one and a half times that cost
-(PATIENCE), still half as long. Where newton needs conjugate gradients, whose steps nobody can count beforehand, the
+(LAST_LOOK), still half as long. Where newton needs conjugate gradients, whose steps nobody can count beforehand, the
 first look is later (news20 at 10^7 C_min: the gap stands still at first while the dual climbs, yet dcd is done long
 before newton would be). Where newton stalls or runs out of time, dcd takes over again.
 
 The constants were chosen by replaying some 200 recorded solves under rules of this form. FIRST_LOOK of 0.04 to 0.08,
-PROMISE of 1.5 to 3 and PATIENCE of 1.5 to 2 do about as well; what is lost elsewhere is dcd's where it was about to be
+PROMISE of 1.5 to 3 and LAST_LOOK of 1.5 to 2 do about as well; what is lost elsewhere is dcd's where it was about to be
 done. Over 72 solves on data the rule had not seen, 68 took at most 1.3 times the faster solver alone (then dna_scale_t
 made it count the lowest estimate, not the last).
 
 Where newton needs conjugate gradients it depends on the rank of the rows. With many more free alphas than features the
 dual is singular, dcd's rate is not kept up (nycflights13: it took 15 to 54 times what was predicted), and newton is
 given a chance early: the constants AT_CG are from 25 reduced problems of eps-paths (nycflights13, imdb, news20), 28.6 s
-of CPU; 37.8 with promise and patience as for direct systems. With fewer (click logs: as many features as rows) dcd took
+of CPU; 37.8 with promise and last look of direct systems. With fewer (click logs: as many features as rows) dcd took
 0.9 to 1.7 times what was predicted and newton 1.3 to 9 times, so three times that is what dcd has to beat
 (UNDERSTATED). Both numbers are from grids of C on four made click logs of 200,000 to a million rows: 47 s of CPU where
 it was 82, dcd alone 47. On nine other problems, of 20,000 to 40,000 rows, 2.4 s where it was 13.
@@ -49,9 +49,9 @@ from pipeline.solve.rows import mean_square
 from pipeline.solve.timing import descent_seconds, newton_seconds
 
 # Chosen by replaying recorded solves (see above); ``python -m tests.bench.choices`` halves and doubles them:
-FIRST_LOOK, PROMISE, PATIENCE = 0.06, 2.0, 1.5
+FIRST_LOOK, PROMISE, LAST_LOOK = 0.06, 2.0, 1.5
 SINGULAR = 4.0  # free alphas a feature: where newton needs conjugate gradients, and there are more than that,
-PROMISE_AT_CG, PATIENCE_AT_CG = 1.0, 0.75  # it is given a chance early;
+PROMISE_AT_CG, LAST_LOOK_AT_CG = 1.0, 0.75  # it is given a chance early;
 UNDERSTATED = 3.0  # with fewer it is taken to need so many times what is predicted;
 FIRST_LOOK_AT_CG = 0.3  # and nobody looks earlier than this, either way
 # Plain choices:
@@ -118,13 +118,13 @@ def _watched_descent(run: Descent, found: Solution, target: float, deadline: flo
             continue
         gap = min(gap, history[-1][1]) if len(history) > 1 else gap
         history.append((spent - begun, gap))
-        look, promise, patience, dearer = _rule(problem, run.n_free)
+        look, promise, last_look, dearer = _rule(problem, run.n_free)
         if spent <= look * dearer * newton_seconds(problem, run.n_free, gap, target, scale):
             continue
         scale = scale or float(np.mean(problem.u)) * mean_square(run.rows[2], problem.u.size)
         rival, left = dearer * newton_seconds(problem, run.n_free, gap, target, scale), _remaining(history, target)
         hopeless = spent - begun > look * rival and left > promise * rival
-        if hopeless or (spent > patience * rival and left > rival / 2):
+        if hopeless or (spent > last_look * rival and left > rival / 2):
             found = run.judged(target)
             return found, (found if found.gap < PROGRESS * at_start.gap else at_start).alpha
     if found.outcome == "limit":  # the time is over, and w is no longer what it was at the last look
@@ -133,12 +133,12 @@ def _watched_descent(run: Descent, found: Solution, target: float, deadline: flo
 
 
 def _rule(problem: ReducedProblem, free: int) -> tuple[float, float, float, float]:
-    """Return first look, promise, patience, and how many times its prediction newton takes."""
+    """Return first look, promise, last look, and how many times its prediction newton takes."""
     if min(problem.z.shape) <= DIRECT_SIZE:
-        return FIRST_LOOK, PROMISE, PATIENCE, 1.0
+        return FIRST_LOOK, PROMISE, LAST_LOOK, 1.0
     if free > SINGULAR * problem.z.shape[1]:
-        return FIRST_LOOK_AT_CG, PROMISE_AT_CG, PATIENCE_AT_CG, 1.0
-    return FIRST_LOOK_AT_CG, PROMISE, PATIENCE, UNDERSTATED
+        return FIRST_LOOK_AT_CG, PROMISE_AT_CG, LAST_LOOK_AT_CG, 1.0
+    return FIRST_LOOK_AT_CG, PROMISE, LAST_LOOK, UNDERSTATED
 
 
 def _remaining(history: list[tuple[float, float]], target: float) -> float:

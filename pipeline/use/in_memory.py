@@ -27,7 +27,7 @@ from pipeline.scoring.models import AnyModel
 
 
 @dataclass(frozen=True)
-class Scores:
+class RowScorer:
     """Scores the rows of a part."""
 
     reader: Reader
@@ -52,10 +52,10 @@ def memory_scores(model: AnyModel, x: Any) -> np.ndarray:
     """Return the scores of an array or a frame."""
     if is_frame(x):
         table = arrow_table(x, "X", model.columns if model.encoding is None else model.encoding.inputs)
-        return Scores(table_reader(model, table.schema, "X"))(table, "X", model)
+        return RowScorer(table_reader(model, table.schema, "X"))(table, "X", model)
     matrix = checked(x, "X")
     reader = reader_that_fits(MatrixReader(matrix.shape[1], unlabelled=True), model, "array")
-    return Scores(reader)(matrix, "X", model)
+    return RowScorer(reader)(matrix, "X", model)
 
 
 def table_reader(model: AnyModel, schema: pa.Schema, where: str) -> TableReader:

@@ -22,14 +22,15 @@ from pipeline.collections.part import Reader
 from pipeline.data.dataset import Dataset
 from pipeline.dataclass import dataclass
 from pipeline.errors import SpecError
-from pipeline.runs.classes import ClassesStep
-from pipeline.runs.run import RunOf, StepView
-from pipeline.scoring.classes_model import ClassesModel, said_codes
+from pipeline.runs.classes import AnyStep
+from pipeline.runs.run import RunOf
+from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import AnyModel, any_model_of
-from pipeline.use.in_memory import Scores, reader_that_fits, table_reader
+from pipeline.use.in_memory import RowScorer, reader_that_fits, table_reader
 from pipeline.use.label_values import label_array
+from pipeline.use.outcomes import Labelling
 
-Source = RunOf[Any] | StepView | ClassesStep | AnyModel
+Source = RunOf[Any] | AnyStep | AnyModel
 
 
 def lazy_scores(source: Source, x: Any, *, hasher: Any = None, training: Dataset | str | Path | None = None) -> Any:
@@ -52,8 +53,8 @@ def lazy_scores(source: Source, x: Any, *, hasher: Any = None, training: Dataset
         Of two classes a score a row, of K a column a class; nothing is computed yet.
     """
     model = _model(source, training)
-    columns = len(model.classes) if isinstance(model, ClassesModel) else None
-    return lazily(Scores(_reader(model, x, hasher)), x, model, np.float64, columns)
+    columns = len(model.names) if isinstance(model, ClassesModel) else None
+    return lazily(RowScorer(_reader(model, x, hasher)), x, model, np.float64, columns)
 
 
 def lazy_labels(source: Source, x: Any, *, hasher: Any = None, training: Dataset | str | Path | None = None) -> Any:
@@ -62,12 +63,12 @@ def lazy_labels(source: Source, x: Any, *, hasher: Any = None, training: Dataset
     Parameters and laziness are those of ``lazy_scores``; the Dask array has one dimension.
     """
     model = _model(source, training)
-    names = label_array(model.classes if isinstance(model, ClassesModel) else model.names)
-    return lazily(_Labels(_reader(model, x, hasher), names), x, model, names.dtype)
+    labels = Labelling(label_array(model.names))
+    return lazily(_Labels(_reader(model, x, hasher), labels), x, model, labels.classes.dtype)
 
 
 def _model(source: Source, training: Dataset | str | Path | None) -> AnyModel:
-    if isinstance(source, RunOf | StepView | ClassesStep):
+    if isinstance(source, RunOf | AnyStep):
         return any_model_of(source, training=training)
     return source
 
@@ -84,11 +85,10 @@ def _reader(model: AnyModel, x: Any, hasher: Any) -> Reader:
 
 
 @dataclass(frozen=True)
-class _Labels(Scores):
+class _Labels(RowScorer):
     """Predicts the labels of the rows of a partition."""
 
-    names: np.ndarray
+    labels: Labelling
 
     def __call__(self, rows: Any, where: str, model: AnyModel) -> np.ndarray:
-        scores = super().__call__(rows, where, model)
-        return self.names[(scores > 0).astype(np.intp) if scores.ndim == 1 else said_codes(scores)]
+        return self.labels(super().__call__(rows, where, model))

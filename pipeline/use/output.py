@@ -18,7 +18,8 @@ import pyarrow as pa
 from pipeline.errors import OutputError
 from pipeline.files import replacing
 
-LONG = 1 << 16  # rows in a row group: texts of a kilobyte are 64 MB
+GROUP = 1 << 20  # rows in a row group of Parquet
+LONG = 1 << 16  # where there are texts: of a kilobyte they are 64 MB
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 
 

@@ -26,19 +26,17 @@ from pipeline.errors import DataError
 from pipeline.events import Listener, silent
 from pipeline.maths.calibration import Calibration
 from pipeline.maths.running_scores import RunningScores
-from pipeline.runs.classes import ClassesStep
-from pipeline.runs.run import RunOf, StepView
+from pipeline.runs.classes import AnyStep
+from pipeline.runs.run import RunOf
 from pipeline.scoring.classes_model import ClassesModel
 from pipeline.scoring.models import AnyModel, Model, any_model_of
 from pipeline.scoring.rows_to_score import RowsToScore
 from pipeline.scoring.watch import Watch
 from pipeline.use.label_values import label_values
-from pipeline.use.output import table_to
+from pipeline.use.output import GROUP, table_to
 from pipeline.use.predict_classes import PredictedClasses, predict_classes
 from pipeline.use.predictions import Judged, Parts, has_ids, progress_of, schema_of_predictions
 from pipeline.use.tables import numbers
-
-GROUP = 1 << 20  # rows: Parquet's row groups
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Predicted:
     first_row: int
     score: np.ndarray
     sign: np.ndarray
-    names: tuple[str, str]
+    names: tuple[str, ...]
     ids: pa.Table | None = None
 
     @property
@@ -68,7 +66,7 @@ class Predicted:
 
 def predict(
     engine: Engine,
-    source: RunOf[Any] | StepView | ClassesStep | AnyModel,
+    source: RunOf[Any] | AnyStep | AnyModel,
     data: Dataset | RowsToScore | str | Path,
     listen: Listener = silent,
     training: Dataset | str | Path | None = None,
@@ -81,10 +79,7 @@ def predict(
     (another bias, a missing column, labels of the opposite meaning) are an error at once; see ``scoring.model``.
     ``training`` names the training data of a kernel's model if they are no longer where run.json says.
     """
-    if isinstance(source, RunOf | StepView | ClassesStep):
-        model = any_model_of(source, None, listen, training)
-    else:
-        model = source
+    model = any_model_of(source, None, listen, training) if isinstance(source, RunOf | AnyStep) else source
     if isinstance(data, str | Path):
         data = rows_for(model, str(data), IngestSpec(bias=model.bias), listen, ids=ids)
     elif ids and isinstance(data, Dataset):
@@ -101,6 +96,12 @@ def predicted(
     if not isinstance(data, RowsToScore):
         data.expect_two_classes("a model of two")
     return _checked(Parts.of(engine, model, data, listen, watch), model)
+
+
+def all_scores(engine: Engine, model: AnyModel, data: Dataset | str | Path, listen: Listener = silent) -> np.ndarray:
+    """Return the scores of the rows of a data set, or of files, at once: of several classes a column each."""
+    parts = predict(engine, model, data, listen)
+    return np.concatenate([part.scores if isinstance(part, PredictedClasses) else part.score for part in parts])
 
 
 def rows_for(

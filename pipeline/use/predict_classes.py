@@ -71,7 +71,7 @@ def predict_classes(
         if not finite.all():
             problem = f"a score of it by {model.run} is beyond float64's range; scale the features, and train again"
             raise DataError(problem, path=parts.path, row=row + int(np.argmin(finite)) + 1)
-        yield PredictedClasses(row, scores, codes, model.classes, ids)
+        yield PredictedClasses(row, scores, codes, model.names, ids)
 
 
 def write_class_predictions(
@@ -88,11 +88,11 @@ def write_class_predictions(
     With a ``calibration`` of every class probabilities are written, too; those of a row sum to 1. ``watch`` is shown
     the rows.
     """
-    names, judged = label_values(model.classes), RunningClassScores(len(model.classes))
-    likely = [f"probability_{name}" for name in model.classes if calibration is not None]
-    schema = schema_of_predictions(data, [f"score_{name}" for name in model.classes], names.type, likely)
+    names, judged = label_values(model.names), RunningClassScores(len(model.names))
+    likely = [f"probability_{name}" for name in model.names if calibration is not None]
+    schema = schema_of_predictions(data, [f"score_{name}" for name in model.names], names.type, likely)
     rows = 0
-    with table_to(out, schema, max(1, CELLS // len(model.classes)), has_ids(data)) as write:
+    with table_to(out, schema, max(1, CELLS // len(model.names)), has_ids(data)) as write:
         for part in predict_classes(engine, model, data, listen, watch):
             said, known = said_codes(part.scores), part.codes != UNKNOWN
             label, truth = names.take(numbers(said)), names.take(numbers(np.maximum(part.codes, 0), known))

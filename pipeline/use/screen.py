@@ -22,7 +22,7 @@ from pipeline.path.point import CertifiedPoint, PointProof
 from pipeline.path.spaces import make_space, projected
 from pipeline.runs.run import StepView
 from pipeline.spec import PathSpec
-from pipeline.use.output import table_to
+from pipeline.use.output import GROUP, table_to
 from pipeline.use.predictions import with_ids
 from pipeline.use.tables import numbers
 from pipeline.working.facts import collect
@@ -32,15 +32,13 @@ if TYPE_CHECKING:
     from pipeline.data.ids import ShardIds
     from pipeline.data.reading.ids import IdColumns
 
-GROUP = 1 << 20  # rows: Parquet's row groups
 SCHEMA = pa.schema([("verdict", pa.int8()), ("lower", pa.float64()), ("upper", pa.float64())])
 
 
 @dataclass(frozen=True)
 class Screening:
-    """What a reference proves about the rows of a data set at C = ``c``."""
+    """What a reference proves about the rows of a data set at some C."""
 
-    c: float
     state: RowState
     point: CertifiedPoint
     proof: PointProof
@@ -78,7 +76,7 @@ def screening(
     Range(state).check((c, step.c))
     try:
         point = space.certify(float(step.c), space.carried(step, spec))
-        return Screening(c, state, point, point.proof(c, rule))
+        return Screening(state, point, point.proof(c, rule))
     finally:
         space.release()
 

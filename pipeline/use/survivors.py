@@ -35,7 +35,7 @@ def survivors_to(out: str | Path, engine: Engine, data: Dataset, found: Screenin
     costs = state.costs[kept]
     shared = None if costs.size and np.ptp(costs) > 0.0 else float(costs[0]) if costs.size else 1.0
     with replacing(Path(out)) as stream:
-        for indptr, indices, values, labels, _, _ in stream_rows(engine, data, kept):
+        for indptr, indices, values, labels in stream_rows(engine, data, kept):
             sign_rows(indptr, values, labels)
             _write(stream, "+1", indptr, indices, values)
         if k > 0.0:

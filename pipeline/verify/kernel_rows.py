@@ -64,7 +64,7 @@ def pieces_of(data: Dataset) -> list[Piece]:
 def own_numbers(data: Dataset) -> np.ndarray:
     """Return the numbers of a data set's own features, the bias column being none."""
     numbers = np.arange(data.n_features)
-    numbers[data.n_features - (1 if data.bias else 0) :] = GONE
+    numbers[data.own_features :] = GONE
     return numbers
 
 

@@ -24,7 +24,7 @@ def kernel_validation(
 
     ``places`` are the features of ``data`` as numbers of the training data's (see ``TrainedModel.places_on``).
     """
-    known = trained.n_features - (1 if trained.bias else 0)
+    known = trained.own_features
     numbers = np.append(np.arange(known) + data.n_features, [GONE] * (trained.n_features - known))
     found = np.flatnonzero((places != GONE) & (places < known))
     numbers[places[found]] = found

@@ -42,7 +42,7 @@ class Validation:
         trained: Dataset,
         models: Mapping[int, Model],
         class_weights: tuple[float, float],
-        takers: Sequence[HeldOutRows | LeftOutRows] = (),
+        takers: Sequence[HeldOutRows | LeftOutRows],
     ) -> dict[int, str]:
         """Return what is wrong with the scores of which step, given the models of some; takers are shown all scores."""
         size = max(1, BATCH_BYTES // (8 * (6 * self.data.n_rows + 2 * trained.n_rows + 3 * self.data.n_features)))

@@ -29,7 +29,7 @@ def collect(
     """
     data.expect_two_classes("a path")
     arrays = RowState(data.n_rows, scratch, ends_of(blocks_of(data.shards)), engine)
-    own = None if trained is None else data.n_features - (1 if data.bias else 0)
+    own = None if trained is None else data.own_features
     keys = (arrays.empty(np.uint64), arrays.empty(np.int32)) if spec.splits else None
     known = arrays.empty(np.uint64) if spec.splits and trained is not None else None
     row = 0

@@ -13,7 +13,7 @@ from pipeline.passes.hot import HotRows
 from pipeline.solve.dcd_kernel import add_rows
 from pipeline.solve.sparse_rows import SparseRows
 
-ROW_BYTES = 64  # of a row besides its nonzeros: its number, and a solver's own arrays
+HELD_ROW_BYTES = 64  # of a row besides its nonzeros: its number, and a solver's own arrays
 WORTH_KEEPING = 0.6  # below that share of the wanted rows, reading all is cheaper in memory than an exchange
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -26,6 +26,11 @@ def value_type(wide: bool) -> type:
 def entry_bytes(wide: bool) -> int:
     """Return what a nonzero takes: its feature and its value."""
     return 4 + np.dtype(value_type(wide)).itemsize
+
+
+def bytes_held(rows: int, nonzeros: int, wide: bool) -> int:
+    """Return what so many rows take, a solver's own arrays by row included."""
+    return entry_bytes(wide) * nonzeros + HELD_ROW_BYTES * rows
 
 
 class HeldRows:
@@ -63,7 +68,7 @@ class HeldRows:
     @property
     def bytes(self) -> int:
         """What the rows take, a solver's own arrays by row included."""
-        return self.parts[1].size * entry_bytes(self.wide) + ROW_BYTES * self.rows.size
+        return bytes_held(self.rows.size, self.parts[1].size, self.wide)
 
     def matrix(self) -> SparseRows:
         """Return the rows as a matrix that shares their memory."""
@@ -94,7 +99,7 @@ class HeldRows:
         norms[~missing], norms[missing] = self.norms[keep], new_norms
         parts = list(self.parts)
         self.release()  # whatever fails from here on, no rows are held that are half-changed
-        csr.copy_rows(tuple(parts), np.flatnonzero(keep), 0, tuple(parts))
+        csr.copy_rows(tuple(parts), np.flatnonzero(keep), tuple(parts))
         nnz = int(parts[0][kept]) + new[1].size
         index_type: type = np.int32 if nnz <= np.iinfo(np.int32).max else np.int64
         values = resized(parts, nnz, value_type(self.wide))

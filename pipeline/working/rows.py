@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.working.held import ROW_BYTES, among, entry_bytes
+from pipeline.working.held import HELD_ROW_BYTES, among, entry_bytes
 from pipeline.working.host import RowHost
 from pipeline.working.state import ByRow, RowState
 
@@ -101,7 +101,7 @@ class WorkingRows:
         new = ~among(rows, self.rows)
         total = int(self.lengths.sum(dtype=np.int64)) + int(lengths.sum(dtype=np.int64, where=new))
         both = self.rows.size + int(np.count_nonzero(new))
-        if total * self._entry + ROW_BYTES * both <= self.limit:
+        if total * self._entry + HELD_ROW_BYTES * both <= self.limit:
             if new.any():
                 together = np.concatenate([self.rows, rows[new]])
                 order = np.argsort(together, kind="stable")
@@ -130,8 +130,8 @@ def _sizes(part: slice, wanted: ByRow, lengths: ByRow, entry: int) -> _Sizes:
     mine = lengths[part][wanted[part]]
     if not mine.size:
         return _Sizes(part.start, 0, 0, 0)
-    total = int(mine.sum(dtype=np.int64)) * entry + ROW_BYTES * mine.size
-    return _Sizes(part.start, mine.size, total, int(mine[-1]) * entry + ROW_BYTES)
+    total = int(mine.sum(dtype=np.int64)) * entry + HELD_ROW_BYTES * mine.size
+    return _Sizes(part.start, mine.size, total, int(mine[-1]) * entry + HELD_ROW_BYTES)
 
 
 def _starts(
@@ -142,7 +142,7 @@ def _starts(
     ``before`` are the bytes before each part, and the number of the run that the row before it is in.
     """
     rows, (total, last) = np.flatnonzero(wanted[part]), before[part.start]
-    sizes = lengths[part][rows] * np.int64(entry) + ROW_BYTES
+    sizes = lengths[part][rows] * np.int64(entry) + HELD_ROW_BYTES
     begun = total + np.cumsum(sizes) - sizes
     first = np.diff(begun // length, prepend=last) > 0
     return part.start + rows[first], begun[first]

@@ -123,8 +123,15 @@ class RowState:
         w_norm: float,
         then: Callable[..., R],
         *arguments: Any,
+        chosen: ByRow | None = None,
     ) -> list[R]:
-        """Write products as ``certifying_products`` does; return then(part, slacks near the margin, *arguments)."""
+        """Write products as ``certifying_products`` does, of the ``chosen`` rows if these are given.
+
+        Return then(part, slacks near the margin, *arguments) of all parts.
+        """
+        if chosen is not None:
+            some = self._some_slacks(some_products(engine, data, vectors, chosen, w_norm, self.hot), out)
+            return self.each(_then, some, then, *arguments)
         found, near, first, ends = list[R](), list[tuple[int, Near]](), 0, iter(self.ends)
         end = next(ends)
         for here, some in certifying_products(engine, data, vectors, out, w_norm, self.hot):
@@ -135,24 +142,16 @@ class RowState:
                 first, end, near = end, next(ends, end), []
         return found
 
-    def multiply_some(
-        self,
-        engine: Engine,
-        data: Dataset,
-        vectors: Sequence[np.ndarray],
-        chosen: ByRow,
-        out: Sequence[ByRow],
-        w_norm: float,
-        then: Callable[..., R],
-        *arguments: Any,
-    ) -> list[R]:
-        """Write the products of the chosen rows, and do the same."""
+    def _some_slacks(
+        self, made: Iterator[tuple[np.ndarray, tuple[np.ndarray, ...], Near]], out: Sequence[ByRow]
+    ) -> Near:
+        """Write products of some rows as they come; return the slacks of all."""
         near = [(0, Near.none())]
-        for numbers, found, slacks in some_products(engine, data, vectors, chosen, w_norm, self.hot):
+        for numbers, found, slacks in made:
             for array, products in zip(out, found, strict=True):
                 array[numbers] = products
             near.append((0, Near(numbers[slacks.rows], slacks.slack, slacks.error)))
-        return self.each(_then, Near.joined(near).ordered(), then, *arguments)
+        return Near.joined(near).ordered()
 
     def weigh(self, engine: Engine, data: Dataset, weights: np.ndarray, out: ByRow) -> None:
         """Write |z_i/D| of all rows."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 LEAST_ROWS = 2_000_000  # a step makes some 12 calls of 25 ms, in which 24 bytes a row of so many rows travel, too
-SHARE_OF_WORKER = 0.4  # of its memory limit: from 60 % on Dask takes measures, and a pass has its own needs
+SHARE_FOR_ARRAYS = 0.4  # of its memory limit: from 60 % on Dask takes measures, and a pass has its own needs
 
 
 def kept_with_shards(engine: Engine, data: Dataset, spec: PathSpec, starts_from_others: bool) -> Kept | None:
@@ -58,7 +58,7 @@ def kept_with_shards(engine: Engine, data: Dataset, spec: PathSpec, starts_from_
         return None
     row_bytes = ROW_BYTES + (KNOWN_ROW_BYTES if spec.reads_less else 0)
     for k, run in enumerate(kept.runs):
-        if 0 < SHARE_OF_WORKER * kept.memory(k) < row_bytes * sum(block.n_rows for block in run):
+        if 0 < SHARE_FOR_ARRAYS * kept.memory(k) < row_bytes * sum(block.n_rows for block in run):
             kept.release()
             return None
     return kept
@@ -145,23 +145,9 @@ class ShardState(RowState):
         w_norm: float,
         then: Callable[..., R],
         *arguments: Any,
+        chosen: ByRow | None = None,
     ) -> list[R]:
-        """Write products on the workers; return then(part, slacks near the margin, *arguments)."""
-        del engine, data
-        return self._call(blocks.multiply, tuple(out), w_norm, then, arguments, None, shared=tuple(vectors))
-
-    def multiply_some(
-        self,
-        engine: Engine,
-        data: Dataset,
-        vectors: Sequence[np.ndarray],
-        chosen: ByRow,
-        out: Sequence[ByRow],
-        w_norm: float,
-        then: Callable[..., R],
-        *arguments: Any,
-    ) -> list[R]:
-        """Write the products of the chosen rows, and do the same."""
+        """Write products on the workers; return then(part, slacks near the margin, *arguments) of all parts."""
         del engine, data
         return self._call(blocks.multiply, tuple(out), w_norm, then, arguments, chosen, shared=tuple(vectors))
 
@@ -194,7 +180,7 @@ def collect_there(
     """Have the facts of all rows collected where the shards are; ``trained`` is given a sketch of each run's rows."""
     data.expect_two_classes("a path")
     state = ShardState(kept, data.n_rows, scratch)
-    own = None if trained is None else data.n_features - (1 if data.bias else 0)
+    own = None if trained is None else data.own_features
     columns = state.norms, state.lengths, state.costs, state.labels
     for wide, hashes in kept.each(blocks.begin, columns, spec, own, own=[(run,) for run in kept.runs]):
         state.wide = state.wide or wide

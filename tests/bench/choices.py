@@ -30,8 +30,8 @@ CHOICES: list[tuple[ModuleType, str]] = [
     *((working_set, name) for name in ("FIRST_BAND", "LEAST_THETA", "COSTLY", "CHEAP", "FURTHEST")),
     *((step, name) for name in ("SHARE_FOR_SOLVER",)),
     *((dcd, name) for name in ("FIRST_STEP", "FIRST_SCALING", "FEW_FREE", "LOOK_AGAIN", "LEAST_WORK", "FIRST_CAUTION")),
-    *((auto, name) for name in ("FIRST_LOOK", "PROMISE", "PATIENCE")),
-    *((auto, name) for name in ("FIRST_LOOK_AT_CG", "PROMISE_AT_CG", "PATIENCE_AT_CG", "SINGULAR", "UNDERSTATED")),
+    *((auto, name) for name in ("FIRST_LOOK", "PROMISE", "LAST_LOOK")),
+    *((auto, name) for name in ("FIRST_LOOK_AT_CG", "PROMISE_AT_CG", "LAST_LOOK_AT_CG", "SINGULAR", "UNDERSTATED")),
 ]
 
 

@@ -21,9 +21,9 @@ from pipeline.runs.directory import HEADER, STEPS, open_run
 from pipeline.runs.sketch_file import SKETCH_FILE
 from pipeline.scoring.models import any_model_of
 from pipeline.scoring.seen import watch_for
-from pipeline.use.export import WRITERS, export
-from pipeline.use.export_classes import CLASSES_WRITERS
+from pipeline.use.export import export
 from pipeline.use.export_kernel import KERNEL_WRITERS
+from pipeline.use.export_linear import LINEAR_WRITERS
 from pipeline.use.predict import predict
 from pipeline.verify.classes import verify_any
 from tests.fuzz.judge import Target, WrongError
@@ -41,7 +41,7 @@ class Runs(Target):
     """A run of three steps on a shard, with rows held out."""
 
     name = "runs"
-    settings, writers = SETTINGS, tuple(WRITERS)
+    settings, writers = SETTINGS, tuple(LINEAR_WRITERS)
     targets: tuple[str, ...] = (HEADER, STEPS, SKETCH_FILE, "models/000001.npz", "models/000002.npz")
     rows = staticmethod(noisy_rows)
 
@@ -155,7 +155,7 @@ class ClassRuns(Runs):
     """The same of several classes: run.json above, and the run of each class."""
 
     name = "class-runs"
-    writers = tuple(CLASSES_WRITERS)
+    writers = tuple(LINEAR_WRITERS)
     targets = (HEADER, HEADER, f"classes/1/{HEADER}", f"classes/0/{STEPS}", "classes/2/models/000001.npz")
 
     @staticmethod

@@ -58,8 +58,12 @@ class PathScene(Scene):
 
     def make(self, folder: Path) -> None:
         folder.mkdir()
-        (folder / "rows.svm").write_text(rows(0, 200))
+        (folder / "rows.svm").write_text(self.rows())
         call(["ingest", str(folder / "rows.svm"), "--out", str(folder / "data"), "--rows-per-shard", "100", "-q"])
+
+    def rows(self) -> str:
+        """Return the rows, as svmlight text."""
+        return rows(0, 200)
 
     def arguments(self, folder: Path) -> list[str]:
         options = "--epsilon 0.5 --c-max 3 --tol 1e-5 --holdout 0.1 --memory 1GB --scheduler inline -q"
@@ -82,12 +86,9 @@ class ClassesScene(PathScene):
 
     name = "classes"
 
-    def make(self, folder: Path) -> None:
-        folder.mkdir()
-        lines = rows(0, 200).splitlines(keepends=True)
-        text = "".join(f"2 {line.partition(' ')[2]}" if k % 3 == 0 else line for k, line in enumerate(lines))
-        (folder / "rows.svm").write_text(text)
-        call(["ingest", str(folder / "rows.svm"), "--out", str(folder / "data"), "--rows-per-shard", "100", "-q"])
+    def rows(self) -> str:
+        lines = super().rows().splitlines(keepends=True)
+        return "".join(f"2 {line.partition(' ')[2]}" if k % 3 == 0 else line for k, line in enumerate(lines))
 
     def arguments(self, folder: Path) -> list[str]:
         options = "--grid 2x:200x:5 --tol 1e-5 --holdout 0.1 --class-weight balanced --memory 1GB --scheduler inline -q"

@@ -19,7 +19,7 @@ from tests.oracle import solve
 def reach_of(problem, c, alpha):
     w = problem.z.T @ alpha
     hinge = problem.costs @ np.maximum(0.0, 1.0 - problem.z @ w)
-    return Reach(c, float(w @ w), float(alpha.sum()), float(hinge), len(alpha)), w
+    return Reach(c, float(w @ w), float(alpha.sum()), float(hinge)), w
 
 
 def certified_gap(problem, c, w, alpha):
@@ -134,7 +134,7 @@ def test_the_path_ends_when_no_row_is_inside_the_margin():
 
 def test_no_w_at_all():
     """Rows of norm zero only: every alpha is at its bound, the loss is constant, and one answer serves every C."""
-    reach = Reach(c=1.0, square=0.0, alpha=5.0, hinge=5.0, n_rows=5)
+    reach = Reach(c=1.0, square=0.0, alpha=5.0, hinge=5.0)
     assert next_c(reach, 1e-3, 1e4) == 1e4
     assert reach.model_at(50.0).certificate.gap == pytest.approx(0.0)
 

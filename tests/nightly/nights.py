@@ -15,8 +15,11 @@ from pipeline.data.dataset import open_shards
 from pipeline.data.shards.manifest import read_manifest
 from pipeline.engine.engine import Engine
 from pipeline.errors import SieveError
+from pipeline.nightly import tonight
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import run_nightly
+from pipeline.nightly.yesterday import yesterday_of
+from pipeline.runs.directory import open_run
 from pipeline.verify.classes import verify_any
 
 FIRST = date(2026, 3, 1)
@@ -131,3 +134,18 @@ def holds(nightly: Nightly) -> bool:
     with Engine("inline") as engine:
         found = verify_any(engine, nightly.store / "current", open_shards(nightly.store / "shards"))
     return all(finding.holds for finding in found)
+
+
+def expect_yesterday_found_by_training(nightly: Nightly, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next night says of yesterday's model what screening for it finds, and screens nothing for it."""
+    before = open_run(nightly.store / "current").best
+    nightly.arrive(1)
+    with monkeypatch.context() as patch:
+        patch.delattr(tonight, "yesterday_of")
+        line = nightly.night(1)
+    with Engine("inline") as engine:
+        spec = open_run(nightly.store / "current").spec
+        found = yesterday_of(engine, open_shards(nightly.store / "shards"), before, spec)
+    assert line["settled"] == pytest.approx(found.settled)
+    assert line["reference_gap"] == pytest.approx(found.relative_gap)
+    assert line["yesterday"] == found.scores

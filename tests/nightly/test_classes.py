@@ -15,15 +15,13 @@ import pytest
 import pipeline
 from pipeline.data.dataset import open_shards
 from pipeline.errors import JobError
-from pipeline.nightly import tonight
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night
-from pipeline.nightly.yesterday import yesterday_of
 from pipeline.path.class_judge import split_rows
 from pipeline.runs.classes import ClassesRun
 from pipeline.runs.directory import open_run
 from tests.forked import Server
-from tests.nightly.nights import FEATURES, FIRST, SETTINGS, Nightly, day, holds
+from tests.nightly.nights import FEATURES, FIRST, SETTINGS, Nightly, day, expect_yesterday_found_by_training, holds
 from tests.nightly.test_killed import relative
 from tests.tampering import change_model
 from tests.trained import command
@@ -90,17 +88,7 @@ def test_the_second_night_starts_from_the_first(begun):
 
 
 def test_yesterdays_models_are_certified_by_training_alone(begun, monkeypatch):
-    before = open_run(begun.store / "current").best
-    begun.arrive(1)
-    with monkeypatch.context() as patch:
-        patch.delattr(tonight, "yesterday_of")
-        line = begun.night(1)
-    with pipeline.Engine("inline") as engine:
-        spec = open_run(begun.store / "current").spec
-        found = yesterday_of(engine, open_shards(begun.store / "shards"), before, spec)
-    assert line["settled"] == pytest.approx(found.settled)
-    assert line["reference_gap"] == pytest.approx(found.relative_gap)
-    assert line["yesterday"] == found.scores
+    expect_yesterday_found_by_training(begun, monkeypatch)
 
 
 def test_yesterdays_scores_are_those_of_its_model_on_the_rows_held_out(begun, tmp_path, capsys):

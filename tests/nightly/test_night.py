@@ -21,10 +21,9 @@ from pipeline.files import locked
 from pipeline.nightly import tonight
 from pipeline.nightly.job import read_job
 from pipeline.nightly.night import plan_night
-from pipeline.nightly.yesterday import yesterday_of
 from pipeline.path.curve import coarse_grid
 from pipeline.runs.directory import open_run
-from tests.nightly.nights import FIRST, SETTINGS, day, holds, rows
+from tests.nightly.nights import FIRST, SETTINGS, day, expect_yesterday_found_by_training, holds, rows
 from tests.trained import command
 
 
@@ -87,17 +86,7 @@ def test_yesterdays_scores_are_of_the_same_rows(begun):
 
 def test_yesterdays_model_is_certified_by_training_alone(begun, monkeypatch):
     """What a night says of yesterday's model is what screening for it finds, but nothing is screened for it."""
-    before = open_run(begun.store / "current").best
-    begun.arrive(1)
-    with monkeypatch.context() as patch:
-        patch.delattr(tonight, "yesterday_of")
-        line = begun.night(1)
-    with pipeline.Engine("inline") as engine:
-        spec = open_run(begun.store / "current").spec
-        found = yesterday_of(engine, open_shards(begun.store / "shards"), before, spec)
-    assert line["settled"] == pytest.approx(found.settled)
-    assert line["reference_gap"] == pytest.approx(found.relative_gap)
-    assert line["yesterday"] == found.scores
+    expect_yesterday_found_by_training(begun, monkeypatch)
 
 
 def test_rows_settled_are_settled(begun):

@@ -22,13 +22,13 @@ import pipeline
 from pipeline.cli.export import KINDS
 from pipeline.engine.engine import Engine
 from pipeline.errors import RunError
-from pipeline.scoring.linear_model import LinearModel
 from pipeline.scoring.models import model_of
-from pipeline.use import export_classes as module
-from pipeline.use.export import WRITERS, export, load_sklearn
+from pipeline.use import export_linear as module
+from pipeline.use.export import export, load_sklearn
 from pipeline.use.export_kernel import KERNEL_WRITERS
+from pipeline.use.export_linear import LINEAR_WRITERS
 from pipeline.use.predict import predict
-from tests.trained import Trained, command, trained
+from tests.trained import Trained, a_model, command, trained
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def close(found, expected) -> None:
 
 
 def test_the_command_offers_what_there_is():
-    assert {*WRITERS, *KERNEL_WRITERS} == set(KINDS)
+    assert {*LINEAR_WRITERS, *KERNEL_WRITERS} == set(KINDS)
 
 
 @pytest.mark.parametrize("bias", [0.0, 1.0, 0.1, -2.0])
@@ -79,7 +79,7 @@ def test_liblinear_predicts_what_we_predict(tmp_path, monkeypatch, labels, bias)
 )
 def test_liblinear_has_integer_labels(tmp_path, names, written):
     notes = []
-    model = LinearModel(Path("run"), 0, 0.5, np.array([0.1, -2.0, 0.0]), 0.0, names[:1], names[1:])
+    model = a_model(Path("run"), np.array([0.1, -2.0, 0.0]), names[:1], names[1:])
     export(model, tmp_path / "svm.model", "liblinear", notes.append)
     lines = (tmp_path / "svm.model").read_text().splitlines()
     start = ["solver_type L2R_L1LOSS_SVC_DUAL", "nr_class 2", written, "nr_feature 3", "bias -1", "w"]
@@ -165,7 +165,7 @@ def test_scikit_learn_knows_the_columns_by_name(tmp_path):
 @pytest.mark.attack
 @pytest.mark.parametrize("labels", [(10**30, 10**30 + 1), (-1, 2**63)], ids=str)
 def test_labels_beyond_64_bits_are_text_to_scikit_learn(tmp_path, labels):
-    model = LinearModel(tmp_path, 0, 1.0, np.ones(2), 0.0, *((str(label),) for label in labels))
+    model = a_model(tmp_path, np.ones(2), *((str(label),) for label in labels))
     export(model, tmp_path / "svm.npz", "sklearn")
     assert load_sklearn(tmp_path / "svm.npz").classes_.tolist() == [str(label) for label in labels]
 
@@ -226,7 +226,7 @@ pipeline.cli.main(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", LINEAR_WRITERS)
 def test_a_full_disk_leaves_the_old_file(made, tmp_path, kind):
     """A limit on the size of files stands for the disk: writing fails in the middle."""
     (tmp_path / "svm").write_text("old")

@@ -25,13 +25,12 @@ from pipeline.maths.calibration import fit_calibration
 from pipeline.path.fit import fit_path
 from pipeline.runs.directory import open_run
 from pipeline.runs.run import Run
-from pipeline.scoring.linear_model import LinearModel
 from pipeline.scoring.models import model_of
 from pipeline.spec import SCORES
 from pipeline.use import predict as module
 from pipeline.use.predict import predict, write_predictions
 from tests.formats import Table, write_parquet_lists
-from tests.trained import Trained, command, shards_of, sparse_rows, trained
+from tests.trained import Trained, a_model, command, shards_of, sparse_rows, trained
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,7 @@ def test_a_score_beyond_the_range_is_one_line(tmp_path, inline, files):
     """Found by fuzzing (runs, seed 2026, case 57106): infinity was written as a score."""
     path = tmp_path / "rows.svm"
     path.write_text("1 1:1\n-1 1:-1\n1 1:1e10\n")
-    model = LinearModel(tmp_path / "run", 0, 1.0, np.array([1e300]), 0.0, ("-1",), ("1",), index_base=1)
+    model = a_model(tmp_path / "run", np.array([1e300]), ("-1",), ("1",))
     data = path if files else pipeline.open_dataset(path)
     with pytest.raises(DataError, match=r"row 3: its score by .*run is beyond float64's range; scale the features"):
         list(predict(inline, model, data))
@@ -196,7 +195,7 @@ def test_labels_the_run_does_not_know_are_mentioned(made, tmp_path, inline):
     ],
 )
 def test_a_side_with_several_labels_is_called_by_its_sign(negative, positive, names):
-    assert LinearModel(Path("run"), 0, 1.0, np.ones(2), 0.0, negative, positive).names == names
+    assert a_model(Path("run"), np.ones(2), negative, positive).names == names
 
 
 def test_one_against_the_rest(tmp_path, inline):

@@ -16,7 +16,7 @@ from pipeline.runs.model_file import StoredModel, write_model
 from pipeline.spec import PathSpec
 from pipeline.working import rows
 from pipeline.working.facts import collect
-from pipeline.working.held import ROW_BYTES, among, resized
+from pipeline.working.held import HELD_ROW_BYTES, among, resized
 from pipeline.working.host import LocalHost
 from pipeline.working.rows import WorkingRows
 from tests.worlds import World, plain_world, write_shards
@@ -119,7 +119,7 @@ def test_blocks_cover_a_mask_and_fit(setting, seed, share, limit, shuffled):
     for block in blocks:
         assert working.fits(block) or np.count_nonzero(block) == 1
         entry = 12 if arrays.wide else 8
-        size = entry * np.count_nonzero(world.z[block]) + ROW_BYTES * np.count_nonzero(block)
+        size = entry * np.count_nonzero(world.z[block]) + HELD_ROW_BYTES * np.count_nonzero(block)
         assert working.fits(block) == (size <= limit)
         working.hold(block)
         assert working.host.bytes == size

@@ -180,7 +180,7 @@ class _Ingest:
         spec: IngestSpec,
         listen: Listener,
         only_two: bool,
-        ids: IdColumns | None = None,
+        ids: IdColumns | None,
     ) -> None:
         self.directory, self.sources, self.spec, self.listen = directory, sources, spec, listen
         self.old = directory.old

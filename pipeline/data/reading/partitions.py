@@ -51,7 +51,7 @@ class Partitions:
         return batch
 
 
-def partitions_of(path: str, own: list[str], label: str = "") -> Partitions:
+def partitions_of(path: str, own: list[str], label: str) -> Partitions:
     """Return the columns in the names of the folders right above a file, but for those that the file has itself."""
     inner = path.partition("::")[0].partition("://")[2] if is_url(path) else os.path.abspath(path)  # noqa: PTH100
     found: dict[str, float | str | None] = {}

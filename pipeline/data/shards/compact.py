@@ -73,7 +73,7 @@ def compact(
     return Compacted(manifest, merged)
 
 
-def merge_appended(directory: OpenDirectory, grown: Manifest, full: Full, listen: Listener = silent) -> Manifest:
+def merge_appended(directory: OpenDirectory, grown: Manifest, full: Full, listen: Listener) -> Manifest:
     """Return the manifest of an append, ``grown``, with what earlier appends left merged where that pays.
 
     It is one change with the append: both become visible at once. The shards that came just now stay.

@@ -69,7 +69,7 @@ def groups_of(groups: Iterable[Collection[str]] | None) -> Callable[[str], int |
 
 
 def mergeable(
-    shards: Sequence[ShardInfo], group_of: Callable[[str], int | None], full: Full, sparing: bool = False
+    shards: Sequence[ShardInfo], group_of: Callable[[str], int | None], full: Full, sparing: bool
 ) -> list[ShardRun]:
     """Return the runs of small neighbours of one group, two shards or more each; ``sparing``: those that pay."""
     runs: list[list[ShardInfo]] = [[]]

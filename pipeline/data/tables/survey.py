@@ -30,7 +30,7 @@ NUMBER, TEXT, DATE, BOOLEAN = "number", "text", "date", "boolean"
 UNTYPED, EMPTY, OTHER = "untyped", "empty", "other"
 
 
-def kind_of_column(kind: pa.DataType, untyped: bool = False) -> str:
+def kind_of_column(kind: pa.DataType, untyped: bool) -> str:
     """Return what a column of an Arrow type holds; ``untyped`` columns are text that may be anything."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = ((is_numeric, NUMBER), (is_text, TEXT), (is_moment, DATE), (pa.types.is_boolean, BOOLEAN))
