@@ -74,6 +74,14 @@ def test_examples_in_help_parse(capsys):
         (["ingest", "a", "--out", "x", "--bias", "nan"], 2, "not finite"),
         (["ingest", "a", "--out", "x", "--shard-size", "many"], 2, "not a size"),
         (["ingest", "a", "--out", "x", "--append", "--overwrite"], 2, "exclude each other"),
+        (["path", "a", "--out", ""], 2, "'' is no name of what is to be written"),
+        (["path", "a", "--out", "x", "--tol", "0"], 2, "tol must be a positive finite number, not 0.0"),
+        (["path", "a", "--out", "x", "--tol", "1"], 2, "tol is a relative gap below 1"),
+        (["path", "a", "--out", "x", "--c-max", "inf"], 2, "c_max must be a positive finite number, not inf"),
+        (["path", "a", "--out", "x", "--epsilon", "nan"], 2, "epsilon must be a positive finite number, not nan"),
+        (["path", "a", "--out", "x", "--holdout", "1"], 2, "holdout is a share of the rows from 0 to below 1"),
+        (["train", "a", "--out", "x", "--c", "0"], 2, "C must be a positive finite number, not 0.0"),
+        (["screen", "a", "--reference", "r", "--out", "x.csv", "--c", "-1"], 2, "C must be a positive finite number"),
         (["ingest", "nowhere.svm", "--out", "x"], 1, "no such file"),
         (["ingest", "gisete", "--out", "x"], 1, "svmsieve datasets list"),
         (["ingest", "url-like", "--out", "x"], 1, "svmsieve datasets make url-like"),
@@ -147,6 +155,26 @@ def test_a_terminal_gets_a_bar_and_a_pipe_gets_lines(tmp_path):
     assert live.wait() == 0
     assert b"\x1b[" in shown
     assert b"rows," in shown
+
+
+@pytest.mark.parametrize("command", ["path", "ingest"])
+def test_links_in_a_circle_are_no_place_to_write(capsys, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.svm").write_text("1 1:2\n-1 3:4\n")
+    (tmp_path / "loop").symlink_to("loop")
+    for out in ("loop", "loop/out"):
+        code, said, err = run(capsys, command, "a.svm", "--out", out)
+        assert (code, said, err.count("\n")) == (2 if command == "path" else 1, "", 1)
+        assert f"{out}: its links go in a circle; choose another --out" in err
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_standard_streams_that_are_closed_do_not_matter(tmp_path, closed):
+    (tmp_path / "rows.svm").write_text("1 1:2\n-1 3:4\n")
+    start = f"{sys.executable} -c 'from pipeline.start import main; main()'"
+    words = ["bash", "-c", f"{start} ingest rows.svm --out data {closed} && {start} datasets check data"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
 def test_a_closed_pipe_is_not_a_traceback(tmp_path):

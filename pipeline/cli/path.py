@@ -14,6 +14,7 @@ from pipeline.cli.grid import Grid
 from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import (
     Local,
+    Setting,
     Size,
     given_options,
     quiet_option,
@@ -69,7 +70,9 @@ class ClassWeight(click.ParamType):
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say what model is trained, and with how much memory."""
     options = (
-        click.option("--tol", type=float, default=1e-4, show_default=True, help="Relative duality gap of every model."),
+        click.option(
+            "--tol", type=Setting("tol"), default=1e-4, show_default=True, help="Relative duality gap of every model."
+        ),
         click.option("--rule", type=click.Choice(RULES), default="it", show_default=True, help="Screening rule."),
         click.option(
             "--kernel", type=click.Choice(KERNELS), help="Linear or RBF [default: linear, or as in the reference]."
@@ -105,7 +108,9 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that path and train share."""
     options = (
         model_options,
-        click.option("--holdout", type=float, default=0.0, metavar="SHARE", help="Score on this share of the rows."),
+        click.option(
+            "--holdout", type=Setting("holdout"), default=0.0, metavar="SHARE", help="Score on this share of the rows."
+        ),
         click.option("--validation", metavar="DATA2", help="Score on these data."),
         running_options,
     )
@@ -128,8 +133,14 @@ def added(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) ->
     metavar="RUN",
     help="The run directory; an interrupted run there is continued.",
 )
-@click.option("--c-max", type=float, default=1e4, show_default=True, help="Where the path ends.")
-@click.option("--epsilon", type=float, default=1e-3, show_default=True, help="Between two steps a model is this good.")
+@click.option("--c-max", type=Setting("c_max"), default=1e4, show_default=True, help="Where the path ends.")
+@click.option(
+    "--epsilon",
+    type=Setting("epsilon"),
+    default=1e-3,
+    show_default=True,
+    help="Between two steps a model is this good.",
+)
 @click.option("--grid", type=Grid(), metavar="GRID", help="Train at these C instead: 0.01,0.1,1 or 10x:1000x:5.")
 @click.option("--cv", type=click.IntRange(min=2), default=None, metavar="K", help="Cross-validate with K folds.")
 @click.option(
