@@ -268,6 +268,13 @@ def test_numbers_as_they_are_are_scored_as_they_are(capsys, tmp_path):
     assert scores(capsys, tmp_path / "run", path)[0] == scores(capsys, tmp_path / "run", shuffled)[0]
 
 
+def test_options_about_indices_do_not_apply_to_what_is_scored(capsys, run, tmp_path):
+    path = write(tmp_path / "t.csv", ROWS)
+    for option in ("--index-base=1", "--duplicates=sum"):
+        said = refused(capsys, "predict", run, path, "--out", tmp_path / "o.parquet", option)
+        assert f"leave {option.partition('=')[0]} out" in said
+
+
 def test_a_run_says_itself_what_becomes_of_columns(capsys, run, tmp_path):
     path = write(tmp_path / "t.csv", ROWS)
     said = refused(capsys, "predict", run, path, "--out", tmp_path / "o.parquet", "--columns", "none")
