@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from pipeline.data.reading.base import ReadOptions, Source
 from pipeline.data.reading.formats import FORMATS
-from pipeline.data.reading.labels import label_text
-from pipeline.data.reading.layout import refuse_indices, refuse_unknown
+from pipeline.data.reading.labels import LabelMap, label_text
+from pipeline.data.reading.layout import listed, refuse_indices, refuse_unknown
 from pipeline.data.reading.tidy import LARGEST_NORM
 from pipeline.data.shards.manifest import Manifest
 from pipeline.data.stores.located import is_url
@@ -27,6 +27,8 @@ from pipeline.redact import last_name
 if TYPE_CHECKING:
     from pipeline.data.ingest.ingest import IngestSpec
     from pipeline.data.reading.ids import IdColumns
+
+MANY_CLASSES = 20  # where most rows are a class of their own
 
 
 def ids_of(sources: Sequence[Source], spec: IngestSpec) -> IdColumns | None:
@@ -60,6 +62,24 @@ def say_known(sources: Sequence[Source], old: Manifest, listen: Listener) -> Non
         if source.format in FORMATS and (last_name(source.path), source.size) in known:
             problem = "a file of this name and size is in the data set already"
             listen(Note(f"{source.path}: {problem}; if it is the same, its rows count twice now"))
+
+
+def say_odd_labels(labels: LabelMap, rows: int, where: str, listen: Listener) -> None:
+    """Say of labels that are one but for their case that they are not one here, and of very many that they may be none.
+
+    These are classes that nobody meant; a run of them takes long and says little.
+    """
+    alike = dict[str, list[str]]()
+    for label in labels.classes or (*labels.negative, *labels.positive):
+        alike.setdefault(label.casefold(), []).append(label)
+    rest = set(labels.negative) if labels.one_against_rest else set()  # these are one class
+    twins = next((names for names in alike.values() if len(names) > 1 and not rest.issuperset(names)), None)
+    if twins:
+        problem = f"labels {listed(twins)} differ only in case, and are classes of their own"
+        listen(Note(f"{where}: {problem}; write them alike if they are one"))
+    count = len(labels.classes)
+    if count > MANY_CLASSES and 2 * count > rows:
+        listen(Note(f"{where}: {count:,} classes in {rows:,} rows; is the label a measurement, or an id?"))
 
 
 def refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: bool) -> None:
