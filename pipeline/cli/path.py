@@ -161,10 +161,23 @@ def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as
     exp(-gamma |x - x'|^2), plus the square of the bias where there is one. Killed at any moment, the same command goes
     on after the last finished step.
     """
+    _refuse_idle(bool(grid), bool(cv or options["holdout"] or options["validation"]))
     run = trained(
         data, out, quiet, options, grid=grid[0] if grid else None, grid_in_c_min=bool(grid and grid[1]), cv=cv or 0
     )
     show_run(run, as_json)
+
+
+def _refuse_idle(has_grid: bool, scored: bool) -> None:
+    """Refuse options that nothing would come of: who gives one expects something of it."""
+    given = set(given_options())
+    for name in ("c_max", "epsilon") if has_grid else ():
+        if name in given:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"--grid says which C are trained at, and {option} is about others; leave one out")
+    for name in ("select", "patience") if not scored else ():
+        if name in given:
+            raise click.UsageError(f"--{name} needs scores; add --cv, --holdout or --validation")
 
 
 def trained(

@@ -88,7 +88,6 @@ def tune_command(data: str, out: str, quiet: bool, as_json: bool, **options: Any
 def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run | ClassesRun:
     """Open the data, tune, and return the run."""
     from pipeline.engine.engine import Engine
-    from pipeline.errors import SpecError
     from pipeline.path.gamma import asked_kernel
     from pipeline.path.train import budget_for
     from pipeline.path.tune import tune_run
@@ -96,7 +95,7 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> Run | Cl
     from pipeline.spec import PathSpec
 
     if options["cv"] and options["holdout"] is not None:
-        raise SpecError("--cv and --holdout are two ways to score; give one of them")
+        raise click.UsageError("--cv and --holdout are two ways to score; give one of them")
     folds = 0 if options["holdout"] is not None else options["cv"] or 5
     settings = {name: options[name] for name in ("tol", "rule", "solver", "class_weight", "patience", "seed")}
     gammas = options["gamma"].split(",") if options["gamma"] else [None]

@@ -347,7 +347,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("options", "code", "problem"),
         [
-            (["--cv", "5", "--holdout", "0.2"], 1, "give one of them"),
+            (["--cv", "5", "--holdout", "0.2"], 2, "give one of them"),
             (["--cv", "1"], 2, "--cv"),
             (["--holdout", "0"], 1, "tuning needs rows to score on"),
             (["--holdout", "2"], 2, "holdout is a share"),
