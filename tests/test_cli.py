@@ -172,6 +172,29 @@ def test_links_in_a_circle_are_no_place_to_write(capsys, tmp_path, monkeypatch, 
         assert f"{out}: its links go in a circle; choose another --out" in err
 
 
+def test_a_run_that_is_a_file_is_none(capsys, tmp_path):
+    (tmp_path / "rows.csv").write_text("label,x\n0,1\n1,2\n")
+    code, _, err = run(capsys, "predict", tmp_path / "rows.csv", tmp_path / "rows.csv", "--out", tmp_path / "out.csv")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "rows.csv: no run.json: not a run directory" in err
+
+
+def test_a_folder_that_is_gone_is_said_to_be(capsys, tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    code, _, err = run(capsys, "path", "../rows.svm", "--out", "run")
+    assert (code, err) == (1, "svmsieve: the folder that this was started in is gone; go to another\n")
+
+
+def test_names_of_files_need_not_be_text(capsys, tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.svm")
+    Path(path).write_text("1 1:2\n-1 3:4\n")
+    code, out, _ = run(capsys, "datasets", "describe", path)
+    assert code == 0
+    assert "rows" in out
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_standard_streams_that_are_closed_do_not_matter(tmp_path, closed):
     (tmp_path / "rows.svm").write_text("1 1:2\n-1 3:4\n")

@@ -122,7 +122,11 @@ def _run(words: list[str]) -> int:
     except OSError as error:
         if error.filename is not None:  # of a file, which whoever opened it should have spoken of
             raise
-        return _without_output(fail(f"what it says cannot be written ({error.strerror}); send it elsewhere"))
+        gone = isinstance(error, FileNotFoundError)  # no stream says so: Path.cwd does
+        said = f"what it says cannot be written ({error.strerror}); send it elsewhere"
+        return (
+            fail("the folder that this was started in is gone; go to another") if gone else _without_output(fail(said))
+        )
 
 
 def _without_output(code: int) -> int:

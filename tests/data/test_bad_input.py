@@ -509,7 +509,7 @@ CSV = {
     "too short": ("1,2\n", ", line 4: Expected 3 columns, got 2.*; correct the line"),
     "too long": ("1,2,3,4\n", ", line 4: Expected 3 columns, got 4.*; correct the line"),
     "no label": (",1,2\n", ", line 4: the label is missing; "),
-    "not UTF-8": (b"\xe9,1,2\n", ", line 4: column 'label': invalid UTF8 data; "),
+    "not UTF-8": (b"\xe9,1,2\n", ", line 4: column 'label': invalid UTF8 data; write the file as UTF-8 text"),
     "true": ("1,true,2\n", ", line 4: column 'a': invalid value 'true'; "),
 }
 

@@ -154,7 +154,8 @@ class CsvSource:
             return DataError(f"is not a readable CSV file ({text.splitlines()[0]}); correct it", path=self.path)
         column = f"column '{self.names[int(found[1])]}': " if found[1] else ""
         problem = column.join(re.split(r"CSV conversion error to \w+: ", found[3], maxsplit=1))
-        return DataError(f"{problem}; correct the line", path=self.path, row=self._line(int(found[2])), unit="line")
+        cure = "write the file as UTF-8 text" if "invalid UTF8" in problem else "correct the line"
+        return DataError(f"{problem}; {cure}", path=self.path, row=self._line(int(found[2])), unit="line")
 
 
 def _header(path: str, max_line: int) -> tuple[list[str], str]:
