@@ -71,9 +71,19 @@ def link_whole(path: Path, target: Path) -> None:
 
 
 def local(path: str | Path) -> Path:
-    """Return the path of what is to be written here: an address would become a folder of that name."""
+    """Return the path of what is to be written here: an address would become a folder of that name.
+
+    Nor is an empty name one (``Path`` takes it for the folder one is in), nor a link to itself.
+    """
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise OutputError(f"{path!r} is no name of what is to be written; name a path as out")
     if "://" in str(path):
         raise OutputError(f"{path}: results are written to this machine; name a local path, and copy them there then")
+    try:
+        Path(path).stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OutputError(f"{path}: its links go in a circle; choose another --out") from error
     return Path(path)
 
 

@@ -74,6 +74,18 @@ def test_examples_in_help_parse(capsys):
         (["ingest", "a", "--out", "x", "--bias", "nan"], 2, "not finite"),
         (["ingest", "a", "--out", "x", "--shard-size", "many"], 2, "not a size"),
         (["ingest", "a", "--out", "x", "--append", "--overwrite"], 2, "exclude each other"),
+        (["path", "a", "--out", ""], 2, "'' is no name of what is to be written"),
+        (["path", "a", "--out", "x", "--tol", "0"], 2, "tol must be a positive finite number, not 0.0"),
+        (["path", "a", "--out", "x", "--tol", "1"], 2, "tol is a relative gap below 1"),
+        (["path", "a", "--out", "x", "--c-max", "inf"], 2, "c_max must be a positive finite number, not inf"),
+        (["path", "a", "--out", "x", "--epsilon", "nan"], 2, "epsilon must be a positive finite number, not nan"),
+        (["path", "a", "--out", "x", "--holdout", "1"], 2, "holdout is a share of the rows from 0 to below 1"),
+        (["path", "a", "--out", "x", "--grid", "1", "--c-max", "9"], 2, "and --c-max is about others; leave one out"),
+        (["path", "a", "--out", "x", "--grid", "1", "--epsilon", "0.1"], 2, "and --epsilon is about others"),
+        (["path", "a", "--out", "x", "--patience", "2"], 2, "--patience needs scores; add --cv, --holdout or"),
+        (["path", "a", "--out", "x", "--select", "auc"], 2, "--select needs scores; add --cv, --holdout or"),
+        (["train", "a", "--out", "x", "--c", "0"], 2, "C must be a positive finite number, not 0.0"),
+        (["screen", "a", "--reference", "r", "--out", "x.csv", "--c", "-1"], 2, "C must be a positive finite number"),
         (["ingest", "nowhere.svm", "--out", "x"], 1, "no such file"),
         (["ingest", "gisete", "--out", "x"], 1, "svmsieve datasets list"),
         (["ingest", "url-like", "--out", "x"], 1, "svmsieve datasets make url-like"),
@@ -137,6 +149,49 @@ def test_a_terminal_gets_a_bar_and_a_pipe_gets_lines(tmp_path):
     shown = on_a_terminal(*command, "b", cwd=tmp_path, stdout=subprocess.DEVNULL)
     assert b"\x1b[" in shown
     assert b"rows," in shown
+
+
+@pytest.mark.parametrize("command", ["path", "ingest"])
+def test_links_in_a_circle_are_no_place_to_write(capsys, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.svm").write_text("1 1:2\n-1 3:4\n")
+    (tmp_path / "loop").symlink_to("loop")
+    for out in ("loop", "loop/out"):
+        code, said, err = run(capsys, command, "a.svm", "--out", out)
+        assert (code, said, err.count("\n")) == (2 if command == "path" else 1, "", 1)
+        assert f"{out}: its links go in a circle; choose another --out" in err
+
+
+def test_a_run_that_is_a_file_is_none(capsys, tmp_path):
+    (tmp_path / "rows.csv").write_text("label,x\n0,1\n1,2\n")
+    code, _, err = run(capsys, "predict", tmp_path / "rows.csv", tmp_path / "rows.csv", "--out", tmp_path / "out.csv")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "rows.csv: no run.json: not a run directory" in err
+
+
+def test_a_folder_that_is_gone_is_said_to_be(capsys, tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    code, _, err = run(capsys, "path", "../rows.svm", "--out", "run")
+    assert (code, err) == (1, "svmsieve: the folder that this was started in is gone; go to another\n")
+
+
+def test_names_of_files_need_not_be_text(capsys, tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.svm")
+    Path(path).write_text("1 1:2\n-1 3:4\n")
+    code, out, _ = run(capsys, "datasets", "describe", path)
+    assert code == 0
+    assert "rows" in out
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_standard_streams_that_are_closed_do_not_matter(tmp_path, closed):
+    (tmp_path / "rows.svm").write_text("1 1:2\n-1 3:4\n")
+    start = f"{sys.executable} -c 'from pipeline.start import main; main()'"
+    words = ["bash", "-c", f"{start} ingest rows.svm --out data {closed} && {start} datasets check data"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
 def test_a_closed_pipe_is_not_a_traceback(tmp_path):

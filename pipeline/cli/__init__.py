@@ -122,7 +122,11 @@ def _run(words: list[str]) -> int:
     except OSError as error:
         if error.filename is not None:  # of a file, which whoever opened it should have spoken of
             raise
-        return _without_output(fail(f"what it says cannot be written ({error.strerror}); send it elsewhere"))
+        if isinstance(error, FileNotFoundError):  # no stream says so: Path.cwd does
+            code = fail("the folder that this was started in is gone; go to another")
+        else:
+            code = _without_output(fail(f"what it says cannot be written ({error.strerror}); send it elsewhere"))
+        return code
 
 
 def _without_output(code: int) -> int:

@@ -18,7 +18,7 @@ from pipeline.cli.options import (
     workers_option,
 )
 from pipeline.cli.path import opened
-from pipeline.cli.table import table
+from pipeline.cli.table import say, table
 from pipeline.errors import DataError
 from pipeline.progress import counted, human_bytes, progress
 from pipeline.redact import redacted
@@ -69,7 +69,7 @@ def fetch_command(name: str, out: str | None, force: bool, quiet: bool) -> None:
 
     with progress(quiet) as listen:
         path = fetch(find_entry(name), Path(out) if out else cache_directory(), listen, force)
-    click.echo(str(path))
+    say(str(path))
 
 
 @datasets.command("make", epilog="\b\nExample:\n  svmsieve datasets make url-like --scale 0.01 --out small-url")
@@ -119,10 +119,10 @@ def copy_command(source: str, target: str, overwrite: bool, prune: bool, quiet: 
     shards = copied.manifest.shards
     said = f"{counted(len(shards), 'shard')} of {human_bytes(sum(shard.bytes for shard in shards))}"
     where = redacted(target)
-    click.echo(f"{where}: {copied.manifest.rows:,} rows in {said}, {copied.sent:,} of them sent now")
+    say(f"{where}: {copied.manifest.rows:,} rows in {said}, {copied.sent:,} of them sent now")
     if copied.strays:
         strays = counted(len(copied.strays), "other shard")
-        click.echo(f"{where}: {strays} there for readers of older data sets; --prune removes them")
+        say(f"{where}: {strays} there for readers of older data sets; --prune removes them")
 
 
 @datasets.command("compact", epilog="\b\nExample:\n  svmsieve datasets compact clicks")
@@ -143,10 +143,10 @@ def compact_command(directory: str, shard_size: int, quiet: bool) -> None:
         done = compact(directory, shard_bytes=shard_size, listen=listen)
     shards, merged = done.manifest.shards, sum(map(len, done.merged.values()))
     if not merged:
-        click.echo(f"{directory}: nothing to merge in {counted(len(shards), 'shard')}")
+        say(f"{directory}: nothing to merge in {counted(len(shards), 'shard')}")
         return
     what = f"{counted(merged, 'shard')} merged into {len(done.merged):,}"
-    click.echo(f"{directory}: {what}, {counted(len(shards), 'shard')} of {done.manifest.rows:,} rows in all")
+    say(f"{directory}: {what}, {counted(len(shards), 'shard')} of {done.manifest.rows:,} rows in all")
 
 
 @datasets.command("check", epilog="\b\nExample:\n  svmsieve datasets check clicks")
@@ -157,7 +157,7 @@ def check_command(directory: str) -> None:
 
     data = open_shards(directory, full_check=True)
     read = f"{counted(len(data.shards), 'shard')} read, {human_bytes(data.bytes)}"
-    click.echo(f"{redacted(directory)}: {read}: every checksum holds")
+    say(f"{redacted(directory)}: {read}: every checksum holds")
 
 
 @datasets.command("describe", epilog="\b\nExample:\n  svmsieve datasets describe clicks")
@@ -191,7 +191,7 @@ def describe_command(data: str, scheduler: str, as_json: bool, quiet: bool, **op
         ("stored", f"{counted(d.shards, 'row group' if d.kind == 'parquet' else 'shard')}, {human_bytes(d.bytes)}"),
         ("fingerprint", d.fingerprint[:16]),
     ]
-    click.echo(redacted(data))
+    say(redacted(data))
     for name, value in facts:
         click.echo(f"  {name:<12} {value}")
     click.echo()

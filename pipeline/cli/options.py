@@ -13,6 +13,7 @@ from pipeline.data.reading.formats import FORMATS
 from pipeline.errors import OutputError, SpecError
 from pipeline.files import local
 from pipeline.sizes import bytes_of
+from pipeline.spec import PathSpec
 
 
 class Size(click.ParamType):
@@ -42,6 +43,27 @@ class Finite(click.ParamType):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not finite", param, ctx)
         return number
+
+
+class Setting(click.ParamType):
+    """A number that this setting of a path can be: what can not is wrong usage, before anything is read."""
+
+    name = "float"
+
+    def __init__(self, setting: str) -> None:
+        self.setting = setting
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read a number, and have the settings look at it."""
+        number: float = click.FLOAT.convert(value, param, ctx)
+        try:
+            PathSpec.from_json({self.setting: (number,) if self.setting == "grid" else number})
+        except SpecError as error:
+            self.fail(str(error), param, ctx)
+        return number
+
+
+A_C = Setting("grid")
 
 
 class TableFile(click.ParamType):

@@ -14,6 +14,7 @@ from pipeline.cli.grid import Grid
 from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import (
     Local,
+    Setting,
     Size,
     given_options,
     quiet_option,
@@ -68,7 +69,9 @@ class ClassWeight(click.ParamType):
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say what model is trained, and with how much memory."""
     options = (
-        click.option("--tol", type=float, default=1e-4, show_default=True, help="Relative duality gap of every model."),
+        click.option(
+            "--tol", type=Setting("tol"), default=1e-4, show_default=True, help="Relative duality gap of every model."
+        ),
         click.option("--rule", type=click.Choice(RULES), default="it", show_default=True, help="Screening rule."),
         click.option(
             "--kernel", type=click.Choice(KERNELS), help="Linear or RBF [default: linear, or as in the reference]."
@@ -104,7 +107,9 @@ def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that path and train share."""
     options = (
         model_options,
-        click.option("--holdout", type=float, default=0.0, metavar="SHARE", help="Score on this share of the rows."),
+        click.option(
+            "--holdout", type=Setting("holdout"), default=0.0, metavar="SHARE", help="Score on this share of the rows."
+        ),
         click.option("--validation", metavar="DATA2", help="Score on these data."),
         running_options,
     )
@@ -127,8 +132,14 @@ def added(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) ->
     metavar="RUN",
     help="The run directory; an interrupted run there is continued.",
 )
-@click.option("--c-max", type=float, default=1e4, show_default=True, help="Where the path ends.")
-@click.option("--epsilon", type=float, default=1e-3, show_default=True, help="Between two steps a model is this good.")
+@click.option("--c-max", type=Setting("c_max"), default=1e4, show_default=True, help="Where the path ends.")
+@click.option(
+    "--epsilon",
+    type=Setting("epsilon"),
+    default=1e-3,
+    show_default=True,
+    help="Between two steps a model is this good.",
+)
 @click.option("--grid", type=Grid(), metavar="GRID", help="Train at these C instead: 0.01,0.1,1 or 10x:1000x:5.")
 @click.option("--cv", type=click.IntRange(min=2), default=None, metavar="K", help="Cross-validate with K folds.")
 @click.option(
@@ -149,10 +160,23 @@ def path_command(data: str, out: str, grid: Any, cv: int | None, quiet: bool, as
     exp(-gamma |x - x'|^2), plus the square of the bias where there is one. Killed at any moment, the same command goes
     on after the last finished step.
     """
+    _refuse_idle(bool(grid), bool(cv or options["holdout"] or options["validation"]))
     run = trained(
         data, out, quiet, options, grid=grid[0] if grid else None, grid_in_c_min=bool(grid and grid[1]), cv=cv or 0
     )
     show_run(run, as_json)
+
+
+def _refuse_idle(has_grid: bool, scored: bool) -> None:
+    """Refuse options that nothing would come of: who gives one expects something of it."""
+    given = set(given_options())
+    for name in ("c_max", "epsilon") if has_grid else ():
+        if name in given:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"--grid says which C are trained at, and {option} is about others; leave one out")
+    for name in ("select", "patience") if not scored else ():
+        if name in given:
+            raise click.UsageError(f"--{name} needs scores; add --cv, --holdout or --validation")
 
 
 def trained(

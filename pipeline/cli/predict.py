@@ -11,6 +11,7 @@ import click
 
 from pipeline.cli.ingest import ingest_spec
 from pipeline.cli.options import (
+    A_C,
     TableFile,
     given_options,
     ids_option,
@@ -38,7 +39,7 @@ Examples:
 SHOWN = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "auc": "AUC", "f1": "F1"}
 
 c_option = click.option(
-    "--c", type=float, metavar="C", help="The model at this C, or at the step before it [default: the best score's]."
+    "--c", type=A_C, metavar="C", help="The model at this C, or at the step before it [default: the best score's]."
 )
 training_option = click.option(
     "--training-data",

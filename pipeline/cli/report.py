@@ -8,6 +8,7 @@ import click
 
 from pipeline.cli.options import Local, quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.path import opened
+from pipeline.cli.table import say
 
 EXAMPLES = """
 \b
@@ -52,7 +53,7 @@ def report_command(
                 "--data and --compare belong to a page, not to --figure", click.get_current_context()
             )
         write_figure(run, figure, out)
-        click.echo(f"{out}: {figure} of {run}")
+        say(f"{out}: {figure} of {run}")
         return
     if data is None:
         page = write_report(run, out, None, compare)
@@ -60,4 +61,4 @@ def report_command(
         with progress(quiet) as listen, Engine(options["scheduler"], options["workers"]) as engine:
             rows = opened(data, options, listen, like=open_run(run).header.data)
             page = write_report(run, out, rows, compare, engine)
-    click.echo(f"{out}: {page.verdict}")
+    say(f"{out}: {page.verdict}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli.options import (
+    A_C,
     Local,
     Size,
     TableFile,
@@ -44,7 +45,7 @@ Examples:
 
 @click.command("train", epilog=TRAIN_EXAMPLES)
 @click.argument("data")
-@click.option("--c", "c", type=float, required=True, metavar="C", help="The C to train at.")
+@click.option("--c", "c", type=A_C, required=True, metavar="C", help="The C to train at.")
 @click.option("--out", type=Local(), required=True, metavar="RUN", help="The run directory.")
 @click.option("--reference", metavar="RUN0", help="Start from this run's model: of another C, or of other data.")
 @training_options
@@ -64,7 +65,7 @@ def train_command(
 @click.command("screen", epilog=SCREEN_EXAMPLES)
 @click.argument("data")
 @click.option("--reference", required=True, metavar="RUN", help="A run whose model proves the bounds.")
-@click.option("--c", "c", type=float, required=True, metavar="C", help="The C to screen for.")
+@click.option("--c", "c", type=A_C, required=True, metavar="C", help="The C to screen for.")
 @click.option(
     "--out",
     type=TableFile(),

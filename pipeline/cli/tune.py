@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli.grid import Grid
-from pipeline.cli.options import Local
+from pipeline.cli.options import Local, Setting
 from pipeline.cli.path import model_options, opened, running_options
 from pipeline.cli.table import say_facts, table
 from pipeline.progress import progress, score
@@ -36,7 +36,7 @@ Examples:
     "--out", type=Local(), required=True, metavar="RUN", help="The run directory; one that was interrupted goes on."
 )
 @click.option("--cv", type=click.IntRange(min=2), metavar="K", help="Score in K folds [default: 5].")
-@click.option("--holdout", type=float, metavar="SHARE", help="Score on this share of the rows instead.")
+@click.option("--holdout", type=Setting("holdout"), metavar="SHARE", help="Score on this share of the rows instead.")
 @click.option(
     "--metric",
     type=click.Choice(tuple(METRICS)),
@@ -57,7 +57,7 @@ Examples:
     metavar="K",
     help="Stop when K values of C in a row score no better.",
 )
-@click.option("--c-max", type=float, metavar="C", help="No C above this [default: none].")
+@click.option("--c-max", type=Setting("c_max"), metavar="C", help="No C above this [default: none].")
 @click.option("--grid", type=Grid(), metavar="GRID", help="Try these C and no others: 0.1,1 or 10x:1000x:5.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Other folds of the same rows.")
 @click.option(
@@ -87,7 +87,6 @@ def tune_command(data: str, out: str, quiet: bool, as_json: bool, **options: Any
 def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> AnyRun:
     """Open the data, tune, and return the run."""
     from pipeline.engine.engine import Engine
-    from pipeline.errors import SpecError
     from pipeline.path.gamma import asked_kernel
     from pipeline.path.train import budget_for
     from pipeline.path.tune import tune_run
@@ -95,7 +94,7 @@ def tuned(data: str, out: str, quiet: bool, options: dict[str, Any]) -> AnyRun:
     from pipeline.spec import PathSpec
 
     if options["cv"] and options["holdout"] is not None:
-        raise SpecError("--cv and --holdout are two ways to score; give one of them")
+        raise click.UsageError("--cv and --holdout are two ways to score; give one of them")
     folds = 0 if options["holdout"] is not None else options["cv"] or 5
     settings = {name: options[name] for name in ("tol", "rule", "solver", "class_weight", "patience", "seed")}
     gammas = options["gamma"].split(",") if options["gamma"] else [None]

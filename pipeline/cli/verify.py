@@ -11,6 +11,7 @@ import click
 
 from pipeline.cli.options import quiet_option, reading_options, scheduler_option, workers_option
 from pipeline.cli.path import both_opened
+from pipeline.cli.table import say
 from pipeline.errors import RunError, SieveError
 from pipeline.progress import counted, progress
 
@@ -90,4 +91,4 @@ def _about(run: str) -> DataRecord | None:
 def _show(run: str, found: list[Finding]) -> None:
     worst = max(finding.relative_gap or 0.0 for finding in found)
     verb = "holds" if len(found) == 1 else "hold"
-    click.echo(f"{run}: {counted(len(found), 'certificate')} {verb} (largest relative gap {worst:.1e})")
+    say(f"{run}: {counted(len(found), 'certificate')} {verb} (largest relative gap {worst:.1e})")

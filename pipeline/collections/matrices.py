@@ -18,6 +18,7 @@ from pipeline.data.reading.base import ReadOptions
 from pipeline.data.reading.block import LARGEST_FEATURES, Block, Origin, ReadRules, make_block, zero_based
 from pipeline.data.reading.labels import RawLabels
 from pipeline.data.reading.layout import BATCH_CELLS, ROW_CELLS
+from pipeline.data.torn import refuse_torn
 from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, SpecError
 
@@ -80,6 +81,7 @@ def checked(x: Any, where: str) -> Any:
         x = x.data
     if not sp.issparse(x) and hasattr(x, "tocsr"):  # of the package sparse
         x = x.tocsr()
+    refuse_torn(x, where)
     matrix: Any = x if sp.issparse(x) else np.asarray(x)
     expect_numbers(matrix.dtype, where)
     expect_two_dimensions(matrix.shape, where)

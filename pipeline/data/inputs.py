@@ -166,7 +166,8 @@ def _key(source: Input | Source, spec: IngestSpec) -> str:
     learnt = None if spec.reading.encoding is None else spec.reading.encoding.digest
     plain = asdict(replace(spec, reading=replace(spec.reading, encoding=None)))
     text = json.dumps([reading, state, plain, learnt], sort_keys=True, default=str)
-    return f"{last_name(source.path).split('.')[0]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    name = last_name(source.path).split(".")[0].encode("utf-8", "replace").decode()  # names need not be text
+    return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _absolute(path: str) -> str:

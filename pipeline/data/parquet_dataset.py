@@ -26,7 +26,7 @@ from pipeline.data.reading.block import Block, Origin, ReadRules
 from pipeline.data.reading.columns import block_of, labels_of
 from pipeline.data.reading.files import expand
 from pipeline.data.reading.labels import LabelCoder, LabelMap
-from pipeline.data.reading.layout import Layout, refuse_unknown
+from pipeline.data.reading.layout import Layout, refuse_indices, refuse_unknown
 from pipeline.data.reading.parquet import ParquetSource, ParquetTable
 from pipeline.data.shards.digest import Lanes, digest_rows, digest_text, fingerprint
 from pipeline.data.shards.rows import Rows
@@ -96,7 +96,9 @@ class ParquetGroup:
 def open_parquet_dataset(path: str, reading: ReadOptions, positive: str | None = None, bias: float = 0.0) -> Dataset:
     """Open a Parquet file, directory or pattern for passes, without ingesting it."""
     sources = [ParquetSource(file, reading) for file in expand(path)]
-    refuse_unknown((source.layout for source in sources), reading, path)
+    layouts = [source.layout for source in sources]
+    refuse_unknown(layouts, reading, path)
+    refuse_indices(layouts, reading, path)
     groups = _groups(sources)
     if not groups:
         raise DataError("no rows there; name a Parquet file or directory with rows", path=path)

@@ -30,6 +30,7 @@ from pipeline.dataclass import dataclass
 from pipeline.errors import DataError, SpecError, shown
 from pipeline.estimators.odd import explained
 from pipeline.events import Listener
+from pipeline.path.gamma import AskedKernel, asked_gamma, asked_kernel
 from pipeline.use.label_values import label_array
 
 BALANCED = "balanced"
@@ -67,12 +68,20 @@ def training_of(estimator: Any, x: Any, y: Any, sample_weight: Any, listen: List
 
 def bias_of(estimator: Any) -> float:
     """Return the value of the bias column; 0 means that there is none."""
+    if estimator.fit_intercept not in (True, False):
+        raise SpecError(f"fit_intercept must be True or False, not {shown(estimator.fit_intercept)}")
     if not estimator.fit_intercept:
         return 0.0
     scaling = estimator.intercept_scaling
     if not (isinstance(scaling, Real) and math.isfinite(scaling) and float(scaling) > 0):
         raise SpecError(f"intercept_scaling must be a positive finite number, not {shown(scaling)}")
     return float(scaling)
+
+
+def kernel_of(estimator: Any) -> AskedKernel:
+    """Return the kernel. A linear one leaves gamma aside, for a search may set both; what is no gamma is refused."""
+    asked_gamma(estimator.gamma)
+    return asked_kernel(estimator.kernel, None if estimator.kernel == "linear" else estimator.gamma)
 
 
 def _named(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, listen: Listener) -> TrainingRows:
@@ -95,7 +104,10 @@ def _named(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float, list
 def _arrays(estimator: Any, x: Any, y: Any, sample_weight: Any, bias: float) -> TrainingRows:
     with explained(x):
         x, y = validate_data(estimator, x, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=True)
-    check_classification_targets(y)
+    try:
+        check_classification_targets(y)
+    except TypeError as error:  # of labels that cannot be sorted, None among them
+        raise DataError(f"the labels are no classes ({error}); make them all numbers or all text", path="y") from error
     weights = None if sample_weight is None else weights_given(sample_weight, x)
     rows = None if weights is None or weights.all() else np.flatnonzero(weights)
     if rows is not None and weights is not None:

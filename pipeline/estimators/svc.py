@@ -19,10 +19,10 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import SieveWarning
 from pipeline.estimators.fitted import FittedSieve
 from pipeline.estimators.folds import possible_folds
-from pipeline.estimators.inputs import TrainingRows, training_of
+from pipeline.estimators.inputs import TrainingRows, kernel_of, training_of
 from pipeline.events import Listener
 from pipeline.files import local
-from pipeline.path.gamma import asked_kernel, said_of
+from pipeline.path.gamma import said_of
 from pipeline.path.train import budget_for, kept, train_run
 from pipeline.path.tune import tune_run
 from pipeline.progress import progress
@@ -161,7 +161,7 @@ class SieveSVC(FittedSieve):
 
     def _trained(self, engine: Engine, training: TrainingRows, listen: Listener) -> AnyRun:
         data, out = training.data, None if self.out is None else local(self.out)
-        shape = asked_kernel(self.kernel, None if self.kernel == "linear" else self.gamma)
+        shape = kernel_of(self)
         spec = PathSpec(
             grid=(self.C,),
             tol=self.tol,

@@ -22,13 +22,12 @@ from pipeline.engine.engine import Engine
 from pipeline.errors import SpecError, shown
 from pipeline.estimators.fitted import FittedSieve, weights_of
 from pipeline.estimators.folds import in_folds, possible_folds
-from pipeline.estimators.inputs import TrainingRows, costs_of, is_named, training_of, weights_given
+from pipeline.estimators.inputs import TrainingRows, costs_of, is_named, kernel_of, training_of, weights_given
 from pipeline.estimators.searched import SearchAsked, Searched
 from pipeline.estimators.splits import Splits, in_splits
 from pipeline.estimators.svc import SieveSVC, memory_of
 from pipeline.events import Listener
 from pipeline.files import local
-from pipeline.path.gamma import asked_kernel
 from pipeline.path.usual_score import usual_score
 from pipeline.progress import progress
 from pipeline.runs.classes import parts_of
@@ -198,7 +197,7 @@ class SieveSVCCV(FittedSieve):
 
     def _spec(self, engine: Engine, training: TrainingRows, select: str = PathSpec.select) -> PathSpec:
         out = None if self.out is None else local(self.out)
-        shape = asked_kernel(self.kernel, None if self.kernel == "linear" else self.gamma)
+        shape = kernel_of(self)
         spec = PathSpec(
             grid=self._grid(),
             epsilon=self.epsilon,

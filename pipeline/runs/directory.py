@@ -123,7 +123,7 @@ def read_item(folder: Path) -> dict[str, Any]:
             raise RunError(f"{path}: not a run of this svmsieve (version {shown(item['version'])}); {afresh}")
         check(item)
         return dict(item)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise RunError(f"{folder}: no run.json: not a run directory; train with svmsieve path first") from error
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error

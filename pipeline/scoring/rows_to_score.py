@@ -27,7 +27,7 @@ from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import BlockTask, Source
 from pipeline.data.reading.block import Block
 from pipeline.data.reading.labels import KnownClasses, KnownLabels
-from pipeline.data.reading.layout import Layout, listed
+from pipeline.data.reading.layout import Layout, listed, refuse_indices
 from pipeline.data.shards.digest import Lanes, digest_rows, fingerprint, join_digests
 from pipeline.dataclass import dataclass
 from pipeline.errors import NoRowsError, SpecError
@@ -67,8 +67,8 @@ class RowsToScore:
         self.labels = KnownClasses(known.classes, spec.positive) if known.classes else KnownLabels(known, spec.positive)
         base = model.feature_names.index_base
         rules = replace(spec.reading.rules, unlabelled=True)
-        reading = replace(spec.options, rules=rules, text_base=1 if base is None else base, wanted=model.columns)
-        self.sources: list[Source] = found.open(reading) if isinstance(found, Input) else [found]
+        self.reading = replace(spec.options, rules=rules, text_base=1 if base is None else base, wanted=model.columns)
+        self.sources: list[Source] = found.open(self.reading) if isinstance(found, Input) else [found]
         self.bytes = sum(source.size for source in self.sources)
         self.ids = self._usual_ids() if ids is None else tuple(ids)
         self._check_columns()
@@ -145,10 +145,12 @@ class RowsToScore:
         if unnamed and (model.columns or model.encoding):
             self.listen(Note(f"{self.path}: has no column names; its features are taken by position"))
         extra: dict[str, None] = {}
-        for source in self.sources:
-            layout = getattr(source, "layout", None)
-            if isinstance(layout, Layout):
-                extra |= dict.fromkeys(name for name in layout.extra if name not in self.ids)
+        found = [getattr(source, "layout", None) for source in self.sources]
+        layouts = [layout for layout in found if isinstance(layout, Layout)]
+        if layouts and len(layouts) == len(found):
+            refuse_indices(layouts, self.reading, self.path)
+        for layout in layouts:
+            extra |= dict.fromkeys(name for name in layout.extra if name not in self.ids)
         if extra:
             self.listen(Note(f"{self.path}: columns the model does not know are ignored: {listed(list(extra))}"))
 

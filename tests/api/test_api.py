@@ -139,6 +139,9 @@ def test_screening_from_a_run_and_a_step(table, shards):
 
 def test_ingest_returns_the_data_set(table, shards, tmp_path):
     folder = shards.path.removesuffix("/shards")
+    for odd in (5, {}, ["a"]):
+        with pytest.raises(svmsieve.errors.SpecError, match="columns is auto, none, or the name of a file"):
+            svmsieve.ingest(f"{folder}/rows.csv", tmp_path / "shards", columns=odd)
     data = svmsieve.ingest(f"{folder}/rows.csv", tmp_path / "shards", rows_per_shard=20, columns="none")
     assert data.fingerprint == shards.fingerprint
     assert len(data.shards) == 5

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 
 import pipeline
 import svmsieve
@@ -54,6 +55,37 @@ def test_masked_entries_are_not_taken_for_numbers():
     with pytest.raises(DataError, match="X, row 7: an entry is masked"):
         SieveSVC().fit(masked, Y)
     assert SieveSVC().fit(np.ma.masked_array(X, False), Y).n_features_in_ == 4
+
+
+def test_dates_are_not_taken_for_numbers():
+    days = np.arange(160).reshape(40, 4).astype("M8[D]")
+    with pytest.raises(DataError, match=r"X: is of type datetime64\[D\], not of numbers"):
+        SieveSVC().fit(days, Y)
+    for odd in (pd.DataFrame(days), FRAME.assign(c=days[:, 0]), FRAME.assign(c=days[:, 0] - days[:, 1])):
+        with pytest.raises(DataError, match=r"X: column .* is .*\[.*, not numbers; encode it"):
+            SieveSVC().fit(odd, Y)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize(("array", "place", "value"), [("indptr", 3, 900), ("indptr", -1, 10**8), ("indptr", 0, -5)])
+def test_sparse_matrices_whose_arrays_do_not_fit_are_refused(kind, array, place, value):
+    odd = sp.csr_matrix(X).asformat(kind)
+    getattr(odd, array)[place] = value
+    model = SieveSVC().fit(X, Y)
+    for use in (SieveSVC().fit, dataset_of, lambda x, y: model.predict(x)):
+        with pytest.raises(DataError, match=r"'indptr' does not begin with 0, decreases or goes beyond the \d+ stored"):
+            use(odd, Y)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize("index", [-1, 40])
+def test_sparse_matrices_whose_indices_are_beyond_them_are_refused(kind, index):
+    odd = sp.csr_matrix(X).asformat(kind)
+    odd.indices[-1] = index
+    model = SieveSVC().fit(X, Y)
+    for use in (SieveSVC().fit, dataset_of, lambda x, y: model.predict(x)):
+        with pytest.raises(DataError, match=rf"{'column 3' if kind == 'csc' else 'row'}.* has the index {index}, and"):
+            use(odd, Y)
 
 
 def test_what_is_missing_is_said_as_scikit_learn_says_it():

@@ -17,7 +17,12 @@ import pytest
 
 from pipeline.cli import main
 from pipeline.data.dataset import open_shards
+from pipeline.data.ingest.ingest import IngestSpec
+from pipeline.data.inputs import open_dataset
+from pipeline.data.reading.base import ReadOptions
+from pipeline.data.reading.block import ReadRules
 from pipeline.data.reading.csv import READ_BYTES
+from pipeline.errors import DataError
 from tests.formats import WRITERS, Table, contents
 
 pytestmark = pytest.mark.usefixtures("tables_as_they_are")
@@ -177,8 +182,36 @@ def test_a_file_that_is_named_twice(tmp_path, ingest, refused):
     for again in (one, tmp_path / "." / "one.svm", link, tmp_path / "o*.svm"):
         refused(one, again, expected=r"\.svm: the file is named twice")
     link.unlink()
+    link.hardlink_to(one)
+    refused(one, link, expected=r"two\.svm: the file is named twice")
+    link.unlink()
     write(tmp_path, "two.svm", one.read_text())  # the same rows in another file are as good as any others
     assert ingest(one, link)[0] == 0
+
+
+def test_a_file_that_was_added_before(tmp_path, capsys):
+    one, other = write(tmp_path, "one.svm", "1 1:1\n-1 1:2\n"), write(tmp_path, "other.svm", "1 1:1\n-1 1:2\n")
+
+    def said(path, *options):
+        with pytest.raises(SystemExit) as end:
+            main(["ingest", str(path), "--out", str(tmp_path / "out"), *options])
+        assert not end.value.code
+        return capsys.readouterr().err
+
+    known = "one.svm: a file of this name and size is in the data set already; if it is the same, its rows count twice"
+    assert known not in said(one)
+    assert known in said(one, "--append")
+    assert "already" not in said(other, "--append")
+
+
+@pytest.mark.parametrize("option", ["--index-base=0", "--index-base=1", "--duplicates=sum"])
+@pytest.mark.parametrize("kind", ["csv", "parquet columns"])
+def test_options_about_indices_where_there_are_none(tmp_path, refused, option, kind):
+    path, name = made(tmp_path, kind), option.partition("=")[0]
+    refused(path, option, expected=f"features are columns here, which have no indices; leave {name} out")
+    with pytest.raises(DataError, match=f"leave {name} out"):
+        rules = ReadRules(0 if name == "--index-base" else None, None, name == "--duplicates")
+        open_dataset(path, IngestSpec(ReadOptions(rules=rules)))
 
 
 @pytest.mark.parametrize("name", ["gone.svm", "gone.csv", "gone.npz", "gone.parquet", "folder/gone.svm.gz", "gone"])
@@ -476,7 +509,7 @@ CSV = {
     "too short": ("1,2\n", ", line 4: Expected 3 columns, got 2.*; correct the line"),
     "too long": ("1,2,3,4\n", ", line 4: Expected 3 columns, got 4.*; correct the line"),
     "no label": (",1,2\n", ", line 4: the label is missing; "),
-    "not UTF-8": (b"\xe9,1,2\n", ", line 4: column 'label': invalid UTF8 data; "),
+    "not UTF-8": (b"\xe9,1,2\n", ", line 4: column 'label': invalid UTF8 data; write the file as UTF-8 text"),
     "true": ("1,true,2\n", ", line 4: column 'a': invalid value 'true'; "),
 }
 
@@ -538,7 +571,7 @@ def test_csv_lines_longer_than_a_block(tmp_path, ingest):
 # --- several files, options ---
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("kind", ["csv", "parquet columns"])
 @pytest.mark.parametrize(
     ("names", "expected"),
     [(["a", "c"], "column 'b' is not in all files; "), (["b", "a"], "the columns stand in another order; ")],

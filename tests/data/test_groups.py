@@ -169,6 +169,16 @@ def test_appends_compaction_and_cuts_keep_groups(tmp_path, made):
     np.testing.assert_array_equal(groups_of(open_shards(data.path)), hashes(together[10:]))
 
 
+@pytest.mark.parametrize("gap", [None, float("nan"), ""])
+def test_a_row_without_a_group_is_refused(tmp_path, gap):
+    x, label, patient = rows_of(20)
+    patients = list(map(str, patient)) if gap == "" else patient.astype(float).tolist()
+    patients[7] = gap
+    path = write_parquet(tmp_path / "rows.parquet", x, label, pa.array(patients, from_pandas=False))
+    with pytest.raises(DataError, match="row 8: column 'patient' has no group here; fill it or drop the row"):
+        ingest([path], tmp_path / "out", GROUPED)
+
+
 WRONG = {
     "no such column": (
         reading_spec(columns="none", group="doctor"),

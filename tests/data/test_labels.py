@@ -17,6 +17,7 @@ from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.inputs import open_dataset
 from pipeline.data.reading.labels import LabelCoder, LabelMap, RawLabels, label_text
 from pipeline.errors import DataError
+from pipeline.events import Note
 from tests.formats import contents
 
 pytestmark = pytest.mark.usefixtures("tables_as_they_are")
@@ -150,6 +151,28 @@ def test_labels_of_a_damaged_map_are_listed(strange):
 def test_the_map_survives_json():
     for labels in (LabelMap(("0",), ("1",)), LabelMap(("a", "c"), ("b",), True)):
         assert LabelMap.from_json(labels.to_json()) == labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "said"),
+    [
+        (["Yes", "yes", "no"], None, "labels Yes, yes differ only in case, and are classes of their own"),
+        (["Yes", "yes"], None, "labels Yes, yes differ only in case"),
+        (["Yes", "yes", "no"], "yes", "labels Yes, yes differ only in case"),
+        (["Yes", "yes", "no"], "no", ""),
+        ([f"{k}.5" for k in range(25)], None, ""),
+        ([f"{k}.5" for k in range(26)], None, "26 classes in 50 rows; is the label a measurement, or an id?"),
+        (["a", "b", "c"], None, ""),
+    ],
+)
+def test_labels_that_may_not_be_what_they_seem_get_a_line(tmp_path, labels, positive, said):
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(f"{labels[k % len(labels)]} 1:{k + 1}\n" for k in range(50)))
+    told = []
+    ingest([str(path)], tmp_path / "out", IngestSpec(positive=positive), told.append)
+    notes = [event.text for event in told if isinstance(event, Note)]
+    assert len(notes) == (1 if said else 0)
+    assert all(said in note for note in notes)
 
 
 @pytest.mark.parametrize("positive", [None, "2"])

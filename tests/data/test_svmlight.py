@@ -22,6 +22,7 @@ from pipeline.data.ingest.ingest import IngestSpec, ingest
 from pipeline.data.reading.base import BLOCK_BYTES, ReadOptions
 from pipeline.data.reading.block import ReadRules
 from pipeline.data.reading.decimals import NUMBER, read_number
+from pipeline.data.reading.files import format_of
 from pipeline.data.reading.svmlight import SvmlightSource, parse
 from pipeline.errors import DataError
 from tests.formats import contents
@@ -266,6 +267,23 @@ def test_labels_may_be_numbers_or_text(tmp_path, labels, texts):
     path = write(tmp_path, "".join(f"{label} 1:1\n" for label in labels))
     assert read(path)[1] == texts
     assert read(path, block_bytes=1)[1] == texts
+
+
+@pytest.mark.parametrize("line", ["5.1,3.5,setosa", "1,2,3", "x;y", "a|b"])
+def test_a_line_of_a_table_is_no_label(tmp_path, line):
+    path = write(tmp_path, f"1 1:1\n{line} # a name that does not end with .csv\n")
+    with pytest.raises(DataError, match=re.escape(f"line 2: '{line}' stands where the label belongs; is this a table")):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("head", "what"),
+    [(b"ARROW1", "Arrow"), (b"\x28\xb5\x2f\xfd", "zstandard"), (b"ORC", "ORC"), (b"\xff\xfe1\0", "UTF-16")],
+)
+def test_files_that_are_not_read_are_called_by_their_name(tmp_path, head, what):
+    (tmp_path / "rows.csv.zst").write_bytes(head + b"\0\1\n")
+    with pytest.raises(DataError, match=rf"rows.csv.zst: is .*{what}.*; "):
+        format_of(str(tmp_path / "rows.csv.zst"))
 
 
 # --- where indices count from ---

@@ -213,12 +213,24 @@ def test_every_scheduler_has_the_same_model(scheduler):
         ({"class_weight": {0: 0.0, 1: 1.0}}, "a class weight is 0"),
         ({"memory": "much"}, "is not a size"),
         ({"gamma": "wide", "kernel": "rbf"}, "gamma is a positive number"),
+        ({"gamma": -1}, "gamma is a positive number"),
+        ({"fit_intercept": "no"}, "fit_intercept must be True or False, not 'no'"),
+        ({"fit_intercept": None}, "fit_intercept must be True or False, not None"),
     ],
 )
 def test_wrong_settings_are_one_line(settings, message):
     with pytest.raises(ValueError, match=message) as caught:
         SieveSVC(**settings).fit(*rows())
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("odd", [None, 1, b"a"])
+def test_labels_that_cannot_be_sorted_are_one_line(odd):
+    x, y = rows()
+    labels = np.where(y == y[0], "a", "b").astype(object)
+    labels[3] = odd
+    with pytest.raises(ValueError, match=r"^y: the labels are no classes \(.*\); make them all numbers or all text$"):
+        SieveSVC().fit(x, labels)
 
 
 @pytest.mark.parametrize(

@@ -347,10 +347,10 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("options", "code", "problem"),
         [
-            (["--cv", "5", "--holdout", "0.2"], 1, "give one of them"),
+            (["--cv", "5", "--holdout", "0.2"], 2, "give one of them"),
             (["--cv", "1"], 2, "--cv"),
             (["--holdout", "0"], 1, "tuning needs rows to score on"),
-            (["--holdout", "2"], 1, "holdout is a share"),
+            (["--holdout", "2"], 2, "holdout is a share"),
             (["--metric", "loss"], 2, "--metric"),
             (["--c-max", "1e-9"], 1, "raise --c-max"),
             (["--cv", "1000"], 1, "cannot be cut into 1,000 folds"),

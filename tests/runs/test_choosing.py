@@ -135,8 +135,8 @@ def test_a_c_that_is_no_number(plain, c):
 @pytest.mark.parametrize("c", ["nan", "inf", "-1", "0"])
 def test_a_c_that_cannot_be(plain, capsys, tmp_path, c):
     code, _, err = command(capsys, "export", plain.path, "--out", tmp_path / "svm.npz", f"--c={c}")
-    assert code == 1
-    assert "C is a positive finite number" in err
+    assert code == 2
+    assert "C must be a positive finite number" in err
 
 
 def test_a_c_that_was_read_off_is_that_step(data, capsys, tmp_path):

@@ -828,7 +828,6 @@ CHANGED = {
     "memory": ({"memory": 2 * 10**9}, "memory was 4000000000 and is now 2000000000"),
     "grid": ({"grid": (1e-7, 1e-6)}, "grid was (1e-07, 1e-06, 1e-05, 0.01, 0.1, 1.0) and is now (1e-07, 1e-06)"),
     "folds": ({"cv": 2}, "cv was 0 and is now 2"),
-    "select": ({"select": "auc"}, "select was 'accuracy' and is now 'auc'"),
     "validation": ({"validation": "rows"}, "was made with other validation data"),
 }
 
@@ -847,6 +846,13 @@ def test_changed_settings_are_refused(job, capsys, data, setting, steps):
     assert message in one_line(said)
     assert f"remove {one.out} to start afresh, or choose another --out" in said
     assert snapshot(one.out) == before
+
+
+def test_another_score_that_names_the_best_is_refused(job, capsys):
+    one = job("hold-out", finished=True)
+    code, _, said = command(capsys, *one.arguments(select="f1"))
+    assert code == 1
+    assert "select was 'auc' and is now 'f1'" in one_line(said)
 
 
 @pytest.mark.parametrize("steps", [0, 2, 6])

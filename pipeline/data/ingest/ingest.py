@@ -25,7 +25,7 @@ import numpy as np
 from pipeline.cores import available_cores
 from pipeline.data.ingest.amend import Amendment, Relabelling, amend_shard
 from pipeline.data.ingest.assemble import DEFAULT_SHARD_BYTES, UNKNOWN_BIAS_INDEX, Piece, ShardCutter, join
-from pipeline.data.ingest.settle import ids_of, refuse_columns, refuse_twice, settled
+from pipeline.data.ingest.settle import ids_of, refuse_columns, refuse_twice, say_known, say_odd_labels, settled
 from pipeline.data.ingest.tables import encoded, others_of
 from pipeline.data.parallel import in_order
 from pipeline.data.reading.base import ReadOptions, Source
@@ -151,6 +151,8 @@ def ingest(
         refuse_twice(sources)
         ids = ids_of(sources, plan)
         refuse_columns(sources, plan.options, directory.old is None)
+        if directory.old is not None:
+            say_known(sources, directory.old, listen)
         sources, plan = encoded(sources, plan, listen)
         manifest = _Ingest(directory, sources, plan, listen, only_two, ids).run()
         if directory.old is not None and merging:
@@ -205,6 +207,7 @@ class _Ingest:
             if self.ids is not None:
                 self.ids.finish()
             labels = self.coder.finish(self._where())
+            say_odd_labels(labels, self.rows, self._where(), self.listen)
             shards = self._amended([future.result() for future in self.written], len(labels.classes), pool)
         manifest = Manifest(
             features=self._features(),

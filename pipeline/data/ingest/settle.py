@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING
 
 from pipeline.data.reading.base import ReadOptions, Source
 from pipeline.data.reading.formats import FORMATS
-from pipeline.data.reading.labels import label_text
-from pipeline.data.reading.layout import refuse_unknown
+from pipeline.data.reading.labels import LabelMap, label_text
+from pipeline.data.reading.layout import listed, refuse_indices, refuse_unknown
 from pipeline.data.reading.tidy import LARGEST_NORM
 from pipeline.data.shards.manifest import Manifest
 from pipeline.data.stores.located import is_url
 from pipeline.errors import DataError
+from pipeline.events import Listener, Note
+from pipeline.redact import last_name
 
 if TYPE_CHECKING:
     from pipeline.data.ingest.ingest import IngestSpec
     from pipeline.data.reading.ids import IdColumns
+
+MANY_CLASSES = 20  # where most rows are a class of their own
 
 
 def ids_of(sources: Sequence[Source], spec: IngestSpec) -> IdColumns | None:
@@ -40,15 +44,42 @@ def ids_of(sources: Sequence[Source], spec: IngestSpec) -> IdColumns | None:
 
 def refuse_twice(sources: Sequence[Source]) -> None:
     """Refuse files that are named more than once, by themselves, a pattern or a link: their rows would count twice."""
-    seen = set[str]()
+    seen = set[object]()
     for source in sources:
         if source.format not in FORMATS:  # rows that are in memory
             continue
-        file = source.path if is_url(source.path) else os.path.realpath(source.path)
+        file = source.path if is_url(source.path) else os.stat(source.path)[1:3]  # noqa: PTH116 - inode and device
         if file in seen:
             cure = "name it once (rows that are to count twice have a weight of 2)"
             raise DataError(f"the file is named twice, by itself, a pattern or a link; {cure}", path=source.path)
         seen.add(file)
+
+
+def say_known(sources: Sequence[Source], old: Manifest, listen: Listener) -> None:
+    """Say of files to be appended that one of their name and size was added before: it may be the same."""
+    known = {(source.name, source.bytes) for source in old.sources}
+    for source in sources:
+        if source.format in FORMATS and (last_name(source.path), source.size) in known:
+            problem = "a file of this name and size is in the data set already"
+            listen(Note(f"{source.path}: {problem}; if it is the same, its rows count twice now"))
+
+
+def say_odd_labels(labels: LabelMap, rows: int, where: str, listen: Listener) -> None:
+    """Say of labels that are one but for their case that they are not one here, and of very many that they may be none.
+
+    These are classes that nobody meant; a run of them takes long and says little.
+    """
+    alike = dict[str, list[str]]()
+    for label in labels.classes or (*labels.negative, *labels.positive):
+        alike.setdefault(label.casefold(), []).append(label)
+    rest = set(labels.negative) if labels.one_against_rest else set()  # these are one class
+    twins = next((names for names in alike.values() if len(names) > 1 and not rest.issuperset(names)), None)
+    if twins:
+        problem = f"labels {listed(twins)} differ only in case, and are classes of their own"
+        listen(Note(f"{where}: {problem}; write them alike if they are one"))
+    count = len(labels.classes)
+    if count > MANY_CLASSES and 2 * count > rows:
+        listen(Note(f"{where}: {count:,} classes in {rows:,} rows; is the label a measurement, or an id?"))
 
 
 def refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: bool) -> None:
@@ -62,8 +93,11 @@ def refuse_columns(sources: Sequence[Source], options: ReadOptions, is_new: bool
             problem = f"{source.format} files have no columns with names, and so no groups"
             raise DataError(f"{problem}; leave --group out, or write the rows as CSV or Parquet", path=source.path)
     if tables:
+        layouts = [source.layout for source in tables if hasattr(source, "layout")]
+        if len(tables) == len(sources):
+            refuse_indices(layouts, options, tables[0].path)
         if is_new:
-            refuse_unknown((source.layout for source in tables if hasattr(source, "layout")), options, tables[0].path)
+            refuse_unknown(layouts, options, tables[0].path)
         return
     for name in ("label_column", "weight_column", "ignore"):
         if getattr(options, name) != getattr(ReadOptions, name):

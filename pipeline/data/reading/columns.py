@@ -39,11 +39,13 @@ def _groups(batch: pa.RecordBatch | pa.Table, name: str, origin: Origin) -> np.n
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (is_numeric(kind) or is_text(kind) or pa.types.is_boolean(kind)):
         raise DataError(f"column '{name}' is {kind}; groups are numbers or text: convert it", path=origin.path)
-    if column.null_count:
-        raise origin.error(_first_null(column), f"column '{name}' has no group here; fill it or drop the row")
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    known = [group_hash(label_text(value)) for value in encoded.dictionary.to_pylist()]
-    return np.array(known, np.uint64)[encoded.indices.to_numpy(zero_copy_only=False)]
+    texts = [*map(label_text, encoded.dictionary.to_pylist()), ""]
+    codes = codes_of(encoded, len(texts) - 1)
+    missing = np.isin(codes, [k for k, text in enumerate(texts) if text in ("", "nan")])
+    if missing.any():
+        raise origin.error(int(np.argmax(missing)), f"column '{name}' has no group here; fill it or drop the row")
+    return np.array([group_hash(text) for text in texts], np.uint64)[codes]
 
 
 def group_hash(text: str) -> int:

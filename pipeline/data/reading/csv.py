@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from pipeline.data.reading.base import BlockTask, ReadOptions
@@ -61,7 +63,9 @@ class CsvSource:
         before = 0
         try:
             for batch, after in self._batches(self._types()):
-                yield batch, Origin(self.path, row, columns=self.columns, line_of=self._line), after - before
+                origin = Origin(self.path, row, columns=self.columns, line_of=self._line)
+                _refuse_header(batch, origin)
+                yield batch, origin, after - before
                 before, row = after, row + batch.num_rows
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             raise self._translated(str(error)) from error
@@ -150,7 +154,8 @@ class CsvSource:
             return DataError(f"is not a readable CSV file ({text.splitlines()[0]}); correct it", path=self.path)
         column = f"column '{self.names[int(found[1])]}': " if found[1] else ""
         problem = column.join(re.split(r"CSV conversion error to \w+: ", found[3], maxsplit=1))
-        return DataError(f"{problem}; correct the line", path=self.path, row=self._line(int(found[2])), unit="line")
+        cure = "write the file as UTF-8 text" if "invalid UTF8" in problem else "correct the line"
+        return DataError(f"{problem}; {cure}", path=self.path, row=self._line(int(found[2])), unit="line")
 
 
 def _header(path: str, max_line: int) -> tuple[list[str], str]:
@@ -181,6 +186,21 @@ def _separator(header: str) -> str:
     """Return what stands most often between the names of a header, outside quotes: comma, semicolon, tab or bar."""
     bare = re.sub(r'(?<![^,;\t|])"(?:[^"]|"")*"', "", header)  # quotes are letters unless a name begins with them
     return max(SEPARATORS, key=bare.count)  # of equal ones the first
+
+
+def _refuse_header(batch: pa.RecordBatch, origin: Origin) -> None:
+    """Refuse a row of column names: the header of a file that was put behind another. It would make text of numbers.
+
+    Where columns are read as numbers, a name is none.
+    """
+    again = np.full(batch.num_rows, batch.num_columns > 1)
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if not again.any() or not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
+            return
+        names = pc.is_in(column, value_set=pa.array([name, f"\ufeff{name}"]))
+        again &= names.to_numpy(zero_copy_only=False)
+    if again.any():
+        raise origin.error(int(np.argmax(again)), "the header stands here again; remove the line")
 
 
 def _block(batch: pa.RecordBatch, layout: Layout, origin: Origin, rules: ReadRules, share: int) -> Block:

@@ -22,6 +22,13 @@ from pipeline.errors import DataError
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", XzReader))
 _SUFFIXES = (".gz", ".bz2", ".xz")
 FILE_SUFFIXES = (*_SUFFIXES, ".parquet", ".pq", ".npz", ".csv", ".tsv", ".svm", ".libsvm", ".txt")
+_OTHERS = (  # what files of other kinds begin with, where a name does not tell
+    (b"ARROW1", "an Arrow file, which is not read; write it as Parquet"),
+    (b"ORC", "an ORC file, which is not read; write it as Parquet"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstandard, which is not read; unpack it, or pack it with gzip"),
+    (b"\xff\xfe", "text in UTF-16; write it as UTF-8"),
+    (b"\xfe\xff", "text in UTF-16; write it as UTF-8"),
+)
 _XZ_MEMORY = "Memory usage limit exceeded"
 _BZ2_DAMAGED = "Invalid data stream"  # bz2 has no error of its own
 
@@ -175,8 +182,11 @@ def format_of(path: str) -> str:
         if name.endswith(suffix):
             return kind
     with open_binary(path) as raw:
-        head = raw.read(4)
-    return "parquet" if head == b"PAR1" else "npz" if head == b"PK\x03\x04" else "svmlight"
+        head = raw.read(6)
+    for magic, what in _OTHERS:
+        if head.startswith(magic):
+            raise DataError(f"is {what}", path=path)
+    return "parquet" if head.startswith(b"PAR1") else "npz" if head.startswith(b"PK\x03\x04") else "svmlight"
 
 
 def _name(path: str) -> str:

@@ -104,6 +104,15 @@ def refuse_unknown(layouts: Iterable[Layout], options: ReadOptions, path: str) -
             raise DataError(f"no column '{name}'; correct --ignore {name} or leave it out", path=path)
 
 
+def refuse_indices(layouts: Iterable[Layout], options: ReadOptions, path: str) -> None:
+    """Refuse to say what indices mean where no table has any: features are columns, which have names."""
+    if any(layout.has_lists for layout in layouts):
+        return
+    for name, given in (("index-base", options.rules.base is not None), ("duplicates", options.rules.add_duplicates)):
+        if given:
+            raise DataError(f"features are columns here, which have no indices; leave --{name} out", path=path)
+
+
 def listed(names: list[str]) -> str:
     """Return some names for people."""
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")

@@ -19,6 +19,7 @@ from pipeline.data.reading.labels import RawLabels, label_text
 from pipeline.errors import DataError
 
 _NUMBER = re.compile(NUMBER.encode(), re.IGNORECASE)
+_SEPARATOR = re.compile("[,;|]")  # what stands between the cells of CSV; between words there would be blanks
 
 
 class SvmlightSource:
@@ -100,7 +101,8 @@ def _settle(
         token = text[start:end]
         number = float(token) if _NUMBER.fullmatch(token) else None
         if slot < 0:
-            texts[-1 - slot] = _text_label(token, origin, -1 - slot)
+            row = -1 - slot
+            texts[row] = _text_label(token, origin, row, alone=bool(indptr[row] == indptr[row + 1]))
         elif number is None:
             row = int(np.searchsorted(indptr, slot, side="right")) - 1
             raise origin.error(row, f"'{_shown(token)}' is not a number; write pairs as index:value")
@@ -109,10 +111,14 @@ def _settle(
     return texts
 
 
-def _text_label(token: bytes, origin: Origin, row: int) -> str:
+def _text_label(token: bytes, origin: Origin, row: int, alone: bool) -> str:
+    """Return a label that is text. One that is ``alone`` in its line and has commas in it is a line of a table."""
     text = token.decode("utf-8", "replace")
     if "\ufffd" in text or not text.isprintable():
         raise origin.error(row, f"'{_shown(token)}' is no label; is this svmlight text, or does it need --format?")
+    if alone and _SEPARATOR.search(text):
+        problem = f"'{_shown(token)}' stands where the label belongs"
+        raise origin.error(row, f"{problem}; is this a table? pass --format csv, or write label index:value ...")
     return label_text(text)
 
 

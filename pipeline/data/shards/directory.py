@@ -22,7 +22,7 @@ from pipeline.data.shards.manifest import MANIFEST, Manifest, read_manifest, wri
 from pipeline.data.shards.shard import LARGEST_NUMBER, is_shard_name, shard_name
 from pipeline.data.stores.located import is_url
 from pipeline.errors import DatasetError
-from pipeline.files import TEMPORARY, locked, one_line, remove_folder, sync_directory
+from pipeline.files import TEMPORARY, local, locked, one_line, remove_folder, sync_directory
 
 _OWN = re.compile(r"(manifest\.json|journal\.json|shard-[0-9]+\.arrow)((\.[0-9a-f]+)?\.tmp)?")
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of renameat2(2)
@@ -109,7 +109,7 @@ def _local(out: str | Path) -> Path:
     if is_url(str(out)):
         problem = "shards are written to a local directory"
         raise DatasetError(f"{out}: {problem}; write them to a DIR, then run svmsieve datasets copy DIR {out}")
-    return Path(out).resolve()
+    return local(out).resolve()
 
 
 def _sibling(final: Path, kind: str) -> Path:

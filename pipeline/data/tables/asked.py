@@ -43,6 +43,8 @@ def with_columns(
             return reading.encoded(encoding), usual if bias is None else bias
         plan = read_plan(columns)
     elif not isinstance(columns, str | TablePlan):
+        if not hasattr(columns, "roles"):  # an encoding is slow to import
+            raise SpecError(f"columns is auto, none, or the name of a file of columns or of a folder, not {columns!r}")
         return reading.encoded(columns), BIAS if bias is None else bias
     names = {"label_column": plan.label, "weight_column": plan.weight, "group_column": plan.group}
     for name, asked in names.items():

@@ -161,7 +161,20 @@ def test_text_that_is_numbers_and_values_that_are_no_text(capsys, run, tmp_path,
 def test_gaps_where_there_were_none(capsys, run, tmp_path):
     rows = changed(ROWS, when=[None] * 60, flag=None)
     path = write(tmp_path / "t.csv", rows)
-    assert len(scores(capsys, run, path)[0]) == 60
+    found, said = scores(capsys, run, path)
+    assert len(found) == 60
+    for name in ("when", "flag"):
+        assert f"column '{name}' is empty in all 60 rows, and was not in training" in said
+    assert "'x'" not in said
+
+
+def test_numbers_that_are_all_gone_where_gaps_are_the_mean(capsys, tmp_path):
+    whole = [row for row in ROWS if row["x"] is not None]
+    train, gone = write(tmp_path / "t.csv", whole), write(tmp_path / "gone.csv", changed(whole, x=None))
+    assert command(capsys, "train", train, "--c", "1", "--out", tmp_path / "run")[0] == 0
+    assert "as empty cells do" not in scores(capsys, tmp_path / "run", train)[1]
+    said = f"column 'x': all {len(whole)} rows count as its mean, as empty cells do"
+    assert said in scores(capsys, tmp_path / "run", gone)[1]
 
 
 @pytest.mark.parametrize(
@@ -171,6 +184,7 @@ def test_gaps_where_there_were_none(capsys, run, tmp_path):
         ("x,carrier,when,flag\n", "no rows in the file"),
         ("x,x,carrier,when,flag\n1,1,UA,2013-01-01,true\n", "column 'x' stands twice in the header"),
         ("x,carrier,when,flag\n1,UA,2013-01-01\n", "line 2: Expected 4 columns, got 3"),
+        ("x,carrier,when,flag\nx,carrier,when,flag\n", "line 2: column 'x': invalid value 'x'"),
     ],
 )
 def test_files_without_rows_or_with_odd_ones(capsys, run, tmp_path, text, said):
@@ -191,6 +205,8 @@ def test_files_without_rows_or_with_odd_ones(capsys, run, tmp_path, text, said):
         ("label\na\nb\n", "no feature columns"),
         ("x,y\n1,2\n", "no column 'label' for the labels"),
         ("label,,x\na,1,2\nb,1,3\n", "column 2 has no name"),
+        ("label,x\na,1\n\nb,2\nlabel,x\na,3\n", "line 5: the header stands here again; remove the line"),
+        ("label,x\na,1\nb,2\n\ufefflabel,x\na,3\n", "line 4: the header stands here again; remove the line"),
     ],
 )
 def test_tables_that_nothing_can_be_learnt_from(capsys, tmp_path, text, said):
@@ -250,6 +266,13 @@ def test_numbers_as_they_are_are_scored_as_they_are(capsys, tmp_path):
     assert code == 0, err
     shuffled = write(tmp_path / "s.csv", rows, ["b", "a"])
     assert scores(capsys, tmp_path / "run", path)[0] == scores(capsys, tmp_path / "run", shuffled)[0]
+
+
+def test_options_about_indices_do_not_apply_to_what_is_scored(capsys, run, tmp_path):
+    path = write(tmp_path / "t.csv", ROWS)
+    for option in ("--index-base=1", "--duplicates=sum"):
+        said = refused(capsys, "predict", run, path, "--out", tmp_path / "o.parquet", option)
+        assert f"leave {option.partition('=')[0]} out" in said
 
 
 def test_a_run_says_itself_what_becomes_of_columns(capsys, run, tmp_path):
