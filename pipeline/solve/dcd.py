@@ -51,9 +51,9 @@ FIRST_CAUTION, LEAST_CAUTION = 0.7, 1e-3  # of the target: an estimate as small 
 FIRST_STEP = 4  # sweeps up to the first subspace step: before that, many rows change sides
 DEAR_STEP, LATE_STEP = 0.5, 12  # where a step costs more than so many sweeps it comes later
 # Over 19 paths on eleven data sets: scaling first at 4 or 6 sweeps took 1.01 and 1.04 times the visits, at the start as
-# well 1.04; FEW_FREE of 50 to 1000 was all the same. Without scaling a click log took 696 sweeps for 277.
+# well 1.04; FEW_FREE of 50 to 1000 0.97 to 1.01. Without scaling a click log took 696 sweeps for 277.
 FIRST_SCALING = 2  # sweeps
-FEW_FREE = 200  # times as many rows in use: then scaling, which meets all of them, is left out
+FEW_FREE = 100  # times as many rows in use: then scaling, which meets all of them, is left out
 LOOK_AGAIN, LEAST_WORK = 0.1, 10.0  # the estimate is checked once it has fallen so far, after so many passes' work
 MOST_HOLLOW = 12  # looks in a row at which neither gap nor dual is better: rounding, or a target out of reach
 BETTER_GAP, BETTER_DUAL = 0.98, 1e-3  # better is: a gap of so many times the best, a dual higher by so many gaps
@@ -89,7 +89,7 @@ class Descent:
         state = np.array([(seed * 0x9E3779B97F4A7C15 + 0x1234567890ABCDEF) % 2**64 or 1], dtype=np.uint64)
         self.order = (np.arange(n, dtype=np.uint32), state, np.array([n, np.inf, -np.inf]))
         self.seen, self.w = alpha, np.zeros(d)  # alpha at the last look, and w_alpha as it is now
-        self.features = (self.w, np.zeros(d), np.zeros(d), np.zeros(d))
+        self.features = (self.w, np.empty(0), np.empty(0), np.empty(0))  # of steps there is nothing yet
         self.pace = np.array([FIRST_STEP, 1])
         self.scratch = (np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros((3, 3)), np.zeros(3))
         self.sweeps, self.work, self.n_free, self.next_scaling = 0, 0.0, 0, FIRST_SCALING
@@ -104,15 +104,16 @@ class Descent:
     def exact_gap(self) -> float:
         """Sum w afresh for alpha as it is now, bring the rows back that may move, and return the gap of (w, alpha)."""
         self.seen, w_before = self.alpha, self.features[1]
-        w_before -= self.w
+        if w_before.size:
+            w_before -= self.w
         self.w[:] = self.problem.known
         add_rows(self.rows, self.problem.moved(self.seen), self.w)
         is_zero = not bool(self.w.any())
         found = each(lambda part: meet(self.rows, self.duals, self.w, is_zero, *part), self.parts)
         gap = float(sum(part[0] for part in found))
         call_back(self.duals, self.order, self.shrink, max(part[1] for part in found), min(part[2] for part in found))
-        w_before += self.w  # at the last step, without what w had of rounding
-        if self.sweeps:
+        if w_before.size:
+            w_before += self.w  # at the last step, without what w had of rounding
             settle(self.rows, self.duals, self.order[0][int(self.order[2][0]) :], self.features)
         self.gap, self.looked, self.lowest, self.quiet = gap, self.work, np.inf, 0
         return gap
@@ -143,6 +144,12 @@ class Descent:
             _, is_time = self.burst(target_gap, most_sweeps - self.sweeps)
         return is_time
 
+    def _begin_steps(self) -> None:
+        """Take down where steps begin: three vectors of all features, which a few sweeps do without."""
+        d = self.w.size
+        self.features = (self.w, self.w.copy(), np.zeros(d), np.zeros(d))
+        self.duals["old"] = self.duals["alpha"]
+
     def burst(self, target_gap: float, most_sweeps: int = MOST_SWEEPS) -> tuple[float, bool]:
         """Run a few sweeps; return the estimate of the gap and whether it is time to compute the gap itself.
 
@@ -157,11 +164,14 @@ class Descent:
         price = (before * STEP_A_ROW + d * STEP_A_FEATURE) / sweep
         if self.sweeps == 0 and price > DEAR_STEP:
             self.pace[0] = LATE_STEP
-        if self.sweeps >= self.next_scaling and self.n_free * FEW_FREE >= before:
-            scale_free(self.rows, self.duals, self.order[0][: int(self.order[2][0])], self.features)
-            self.next_scaling = 2 * self.sweeps + 2
         most = max(MOST_A_BURST, int(LEAST_A_BURST / sweep))
         count = min(1 + self.sweeps // 4, max(1, int(NONZEROS_A_CALL / sweep)), most, most_sweeps)
+        is_scaled = self.sweeps >= self.next_scaling and self.n_free * FEW_FREE >= before
+        if not self.features[1].size and (is_scaled or count >= self.pace[0]):
+            self._begin_steps()
+        if is_scaled:
+            scale_free(self.rows, self.duals, self.order[0][: int(self.order[2][0])], self.features)
+            self.next_scaling = 2 * self.sweeps + 2
         plan = (count, price, self.pace, self.scratch)
         active, self.n_free, estimate, steps = sweeps(
             self.rows, self.duals, self.features, self.order, self.shrink, plan
@@ -191,7 +201,7 @@ def _duals(alpha: np.ndarray, u: np.ndarray) -> np.ndarray:
     room = np.zeros((u.size + 1) * line, dtype=np.uint8)
     shift = -room.ctypes.data % line
     duals = room[shift : shift + u.size * line].view(DUAL)
-    duals["alpha"], duals["old"], duals["u"], duals["inverse"] = alpha, alpha, u, -1.0
+    duals["alpha"], duals["u"], duals["inverse"] = alpha, u, -1.0
     return duals
 
 

@@ -219,10 +219,10 @@ def scale_free(rows, duals, active, features):  # type: ignore[no-untyped-def]
 def sweeps(rows, duals, features, order, shrink, plan):  # type: ignore[no-untyped-def]
     """Run sweeps with subspace steps between them; return (active rows, free rows, gap estimate, steps).
 
-    features as in a subspace step, order as in ``sweep``. plan = (count, price, pace, scratch): a step costs ``price``
-    sweeps and pays if it gains half as much on top of the sweeps before it (half, because steps gain most from one
-    another); pace = [sweeps up to the next step, sweeps between steps], the latter doubled when a step did not pay, and
-    1 again when one did; ``scratch`` is for small matrices.
+    features as in a subspace step (all but w are empty before steps begin), order as in ``sweep``. plan = (count,
+    price, pace, scratch): a step costs ``price`` sweeps and pays if it gains half as much on top of the sweeps before
+    it (half, because steps gain most from one another); pace = [sweeps up to the next step, sweeps between steps], the
+    latter doubled when a step did not pay, and 1 again when one did; ``scratch`` is for small matrices.
     """
     active, _, limits = order
     count, price, pace, scratch = plan
@@ -230,7 +230,8 @@ def sweeps(rows, duals, features, order, shrink, plan):  # type: ignore[no-untyp
     for _ in range(count):
         before = n_active
         n_active, n_free, estimate = sweep(rows, duals, features[0], order, shrink)
-        settle(rows, duals, active[n_active:before], features)
+        if features[1].size:
+            settle(rows, duals, active[n_active:before], features)
         if n_active == 0:
             break
         pace[0] -= 1

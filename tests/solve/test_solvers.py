@@ -16,7 +16,7 @@ from pipeline.cores import lending
 from pipeline.errors import SolverError
 from pipeline.solve import dcd, newton_cg, newton_system, solver_named
 from pipeline.solve.auto import solve_auto
-from pipeline.solve.dcd import Descent, solve_dcd
+from pipeline.solve.dcd import FIRST_SCALING, Descent, solve_dcd
 from pipeline.solve.liblinear import liblinear_bytes, solve_liblinear
 from pipeline.solve.newton import solve_newton
 from pipeline.solve.reduced import ReducedProblem
@@ -219,6 +219,9 @@ def test_subspace_steps_never_lower_the_dual_and_keep_w_and_their_images():
     duals = []
     for _ in range(60):
         run.burst(0.0)
+        if run.sweeps <= FIRST_SCALING:
+            assert not any(each.size for each in run.features[1:]), "before steps there is nothing to remember"
+            continue
         steps = zip((run.duals["step"], run.duals["last"]), run.features[2:], strict=True)
         w = reduced.combine(run.alpha)
         duals.append(run.alpha.sum() - w @ w / 2)
