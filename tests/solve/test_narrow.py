@@ -61,7 +61,6 @@ def test_solutions_are_those_of_the_problem(seed: int, dtype: str, scale: float)
         patch.setattr(narrow, "FAR_FEATURES", 0)
         patch.setattr(narrow, "WORTH", 100.0)
         made: list[Narrowed | None] = []
-        patch.setattr(auto, "WIDE_SWEEPS", 0)
         patch.setattr(auto, "narrowed", lambda one: made.append(narrowed(one)) or made[-1])
         found = solve_auto(problem, None, target)
         assert made[0] is not None
@@ -112,13 +111,18 @@ def test_rows_in_fewer_columns_are_counted_before_they_are_made() -> None:
     assert auto.SOLVER.bytes_beside(many, 1000) == auto.SOLVER.bytes_beside(few, 1000) + 1000
 
 
-def test_a_solve_that_is_soon_done_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_many_rows_a_solve_that_is_soon_done_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto, "FEW_ROWS", 39)
     problem = wide(5, 40, 120_000, 15, "f8")
     made: list[Narrowed | None] = []
     monkeypatch.setattr(auto, "narrowed", lambda one: made.append(narrowed(one)) or made[-1])
     soon, late = solve_auto(problem, None, 10.0), solve_auto(problem, None, 1e-10)
     assert soon.converged and soon.iterations <= auto.WIDE_SWEEPS and late.converged
     assert len(made) == 1 and made[0] is not None, "only the second"
+    for found, target in ((soon, 10.0), (late, 1e-10)):
+        assert problem.gap(found.w, found.alpha) <= target + 1e-12 * float(problem.u.sum())
+    monkeypatch.setattr(auto, "FEW_ROWS", 40)
+    assert solve_auto(problem, None, 10.0).converged and len(made) == 2
 
 
 def test_paths_are_certified_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
