@@ -16,6 +16,7 @@ from pipeline.data.tables.encoding import Encoding
 from pipeline.data.tables.features import Category, Date, Number
 
 MANY = 0.5  # of the rows
+FEW = 10  # rows: of so few a column may well be empty
 
 
 class Others:
@@ -50,6 +51,8 @@ class Others:
             if count > MANY * self.rows:
                 rows = f"{count:,} of {self.rows:,} rows"
                 yield f"column '{name}': {rows} have a value that was rare in training, or not there"
+        if self.rows <= FEW:
+            return
         for name, feature in self.gap.items():
             if self.counts[feature] == self.rows:
                 yield f"column '{name}' is empty in all {self.rows:,} rows, and was not in training"

@@ -166,6 +166,7 @@ def test_gaps_where_there_were_none(capsys, run, tmp_path):
     for name in ("when", "flag"):
         assert f"column '{name}' is empty in all 60 rows, and was not in training" in said
     assert "'x'" not in said
+    assert "is empty" not in scores(capsys, run, write(tmp_path / "few.csv", rows[:10]))[1], "of so few that is usual"
 
 
 def test_numbers_that_are_all_gone_where_gaps_are_the_mean(capsys, tmp_path):
