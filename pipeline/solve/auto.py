@@ -57,8 +57,8 @@ FIRST_LOOK_AT_CG = 0.3  # and nobody looks earlier than this, either way
 # Plain choices:
 FEWEST_BURSTS = 3  # before a rate is believed
 PROGRESS = 0.1  # of the gap at the start: only a dcd that got so far leaves alphas that are worth starting from
-# Of grids, CPU seconds of solves: kdda-like at full size (rows with 36 nonzeros) 30 with these and 38 at once (clock);
-# news20 (20,000 rows with 395) 6.8 with six sweeps before, 5.5 at once.
+# Of grids, seconds of solves: kdda-like at full size (36 nonzeros a row) 30 with these, 37 with all at once (clock);
+# news20 (20,000 rows with 395) 6.8 with six sweeps before, 5.0 to 5.9 at once (CPU).
 FEW_ROWS = 1 << 20  # each has a column of its own; a w of so many entries fits into the cache (``maths.csr``)
 WIDE_SWEEPS = 6  # about what making columns fewer costs
 LAST_SWEEPS = 100_000  # where newton has given up, too: minutes, not for ever
